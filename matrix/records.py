@@ -210,8 +210,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def __post_init__(self) -> None:
         if (self.defect is not None) != (self.status is Status.AFFECTED):
             raise ValueError(f"`defect` goes with status affected, here {self.status}")
-        if (self.reason is None) != self.status.conclusive:
+        if self.reason is not None and self.status.conclusive:
             raise ValueError(f"`reason` goes with a status that is not conclusive: {self.status}")
+        if self.reason is None and self.status in (
+            Status.UNSUPPORTED,
+            Status.NOT_RUN,
+            Status.ERROR,
+        ):
+            raise ValueError(f"status {self.status} needs a `reason`")
 
     @property
     def case(self) -> str:
@@ -243,10 +249,8 @@ def release_order(record: Record) -> tuple[int, Version, str]:
     """Sort key that puts index releases first, by version, and moving refs behind them.
 
     Raises:
-        packaging.version.InvalidVersion: `record.transformers` is no version.
+        packaging.version.InvalidVersion: The version of an index release is none.
     """
-    return (
-        0 if record.source is Source.INDEX else 1,
-        Version(record.transformers),
-        record.ref or "",
-    )
+    if record.source is Source.INDEX:
+        return (0, Version(record.transformers), "")
+    return (1, Version("0"), record.release)
