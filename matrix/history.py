@@ -32,6 +32,7 @@ class Axis:
     dtype: str
     python: str
     torch: str
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,7 @@ def axis_of(record: Record) -> Axis:
         dtype=record.dtype,
         python=short_python(record.python),
         torch=short_torch(record.torch),
+        extras=record.provenance.extras,
     )
 
 
@@ -113,8 +115,7 @@ def histories(records: Iterable[Record]) -> dict[Axis, tuple[Record, ...]]:
         if known is None or known.provenance.started_at <= record.provenance.started_at:
             history[version] = record
     return {
-        axis: tuple(record for _, record in sorted(points[axis].items()))
-        for axis in sorted(points)
+        axis: tuple(record for _, record in sorted(points[axis].items())) for axis in sorted(points)
     }
 
 

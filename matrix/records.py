@@ -145,6 +145,7 @@ class Provenance(
         check_revision: Digest of the sources of `checks/` that could change a measurement.
         started_at: When the cell began, ISO 8601 in UTC.
         harness_commit: Commit of this repository, with ``+`` where files were changed.
+        extras: What the runtime has beside torch because the grid says so.
         packages: Key of the lock: the exact packages of the cell (see `matrix.ledger`).
         python_build: Build of the interpreter.
         platform: Operating system and architecture.
@@ -157,6 +158,7 @@ class Provenance(
     check_revision: str
     started_at: str
     harness_commit: str | None = None
+    extras: tuple[str, ...] = ()
     packages: str | None = None
     python_build: str | None = None
     platform: str | None = None
@@ -227,7 +229,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def runtime(self) -> str:
         """Name of the runtime: ``3.11/2.13.0``, without patch of Python or build of torch."""
-        return f"{short_python(self.python)}/{short_torch(self.torch)}"
+        name = f"{short_python(self.python)}/{short_torch(self.torch)}"
+        return "+".join([name, *self.provenance.extras])
 
     @property
     def release(self) -> str:
