@@ -1,0 +1,46 @@
+"""The work folder: everything that a run leaves on this machine, under `.matrix/`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from matrix.ledger import Ledger, runtime_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Places in the work folder."""
+
+    root: Path
+
+    @property
+    def ledger(self) -> Ledger:
+        """Records that were made here and that nobody has asked to keep."""
+        return Ledger(self.root / "ledger")
+
+    @property
+    def runtimes(self) -> Path:
+        """Environments, one for each runtime."""
+        return self.root / "runtimes"
+
+    @property
+    def plan(self) -> Path:
+        """The plan of the newest run, or of the one that `MATRIX_RUN` names."""
+        return self.root / "runs" / os.environ.get("MATRIX_RUN", "latest") / "plan.json"
+
+    def layers(self, runtime: str) -> Path:
+        """Layers on one runtime."""
+        return self.root / "layers" / runtime_folder(runtime)
+
+    def run_folder(self, runtime: str) -> Path:
+        """What the processes of this run write, for one runtime."""
+        return self.plan.parent / runtime_folder(runtime)
+
+
+def work_folder() -> Work:
+    """The work folder of this checkout, or the one that `MATRIX_WORK` names."""
+    return Work(Path(os.environ.get("MATRIX_WORK") or ROOT / ".matrix").resolve())
