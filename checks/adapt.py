@@ -1,0 +1,302 @@
+"""Everything that differs between releases of transformers, adapted in one place.
+
+Nothing here looks at a version number. What a release calls a thing, which spellings of a
+configuration it takes and what it returns are found out by looking at what is there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from checks.errors import CheckError, Unsupported
+from checks.models import PAD, ModelSpec, Shape, fill_weights
+
+
+@dataclass(frozen=True)
+class ModelClasses:
+    """A release's classes for one model."""
+
+    config: Any
+    model: Any
+
+
+def load_classes(spec: ModelSpec) -> ModelClasses:
+    """Import a model's modules, and no other part of transformers.
+
+    Raises:
+        Unsupported: ``no_model``, this release doesn't have it.
+    """
+    package = f"transformers.models.{spec.package}"
+    try:
+        configuration = importlib.import_module(f"{package}.configuration_{spec.package}")
+        modeling = importlib.import_module(f"{package}.modeling_{spec.package}")
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith(package):
+            raise  # something the release needs is missing: that is an error, not a lack
+        raise Unsupported("no_model", f"no {package} in this release") from None
+    return ModelClasses(
+        getattr(configuration, spec.config_class), getattr(modeling, spec.model_class)
+    )
+
+
+def _rope_dictionaries(shape: Shape, *, originals: Iterable[bool]) -> Iterator[dict[str, Any]]:
+    """The rope dictionary in every spelling that a release may want, newest first.
+
+    Older releases take exactly the three fields of the published configurations, some know the
+    kind only as ``su``, some want the ratio of extension spelled out.
+
+    Args:
+        originals: whether to give O in the dictionary, in the order to try.
+    """
+    factors: dict[str, Any] = {
+        "short_factor": list(shape.short_factors),
+        "long_factor": list(shape.long_factors),
+    }
+    if shape.scalings is not None:
+        factors["short_mscale"], factors["long_mscale"] = shape.scalings
+    ratio = {"factor": shape.longest / shape.original}
+    for with_original in originals:
+        original = {"original_max_position_embeddings": shape.original} if with_original else {}
+        for kind in ({"rope_type": "longrope"}, {"type": "longrope"}, {"type": "su"}):
+            for extension in ({}, ratio):
+                yield {**kind, **factors, **original, **extension}
+
+
+def build_config(
+    spec: ModelSpec, shape: Shape, attention: str, *, original_in_rope_dict_only: bool = False
+) -> Any:
+    """A configuration of *shape* in this release's spelling.
+
+    Args:
+        original_in_rope_dict_only: give O nowhere but in the rope dictionary.
+
+    Raises:
+        Unsupported: ``no_feature``, the release refuses every spelling of LongRoPE.
+        CheckError: it took one, and holds something else than it was given.
+    """
+    config_class = load_classes(spec).config
+    common: dict[str, Any] = {
+        "vocab_size": shape.vocabulary,
+        "hidden_size": shape.hidden,
+        "intermediate_size": shape.intermediate,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.key_heads,
+        "max_position_embeddings": shape.longest,
+        "rope_theta": shape.theta,
+        "rms_norm_eps": shape.norm_epsilon,
+        "sliding_window": shape.window,
+        "pad_token_id": PAD,
+        "bos_token_id": 1,
+        "eos_token_id": None,
+        "attn_implementation": attention,
+        "tie_word_embeddings": False,
+        **{
+            name: dict(value) if isinstance(value, Mapping) else value
+            for name, value in spec.options.items()
+        },
+    }
+    if spec.package == "llama":
+        del common["sliding_window"]
+    if shape.rotary_fraction != 1.0:
+        common["partial_rotary_factor"] = shape.rotary_fraction
+    originals = [False]
+    if original_in_rope_dict_only:
+        originals = [True]
+    else:
+        common["original_max_position_embeddings"] = shape.original
+        if spec.original_in_rope_dict:
+            originals = [True, False]
+    refusals = []
+    for rope in _rope_dictionaries(shape, originals=originals):
+        try:
+            config = config_class(**{**common, "rope_scaling": dict(rope)})
+        except Exception as error:  # every release has an exception of its own for this
+            refusals.append(f"{type(error).__name__}: {error}")
+            continue
+        held = rope_dictionary(config)
+        if list(held.get("short_factor", ())) != list(shape.short_factors):
+            raise CheckError(f"the configuration holds other factors than it was given: {held}")
+        return config
+    raise Unsupported("no_feature", f"LongRoPE refused: {refusals[0][:200]}")
+
+
+def rope_dictionary(config: Any) -> Mapping[str, Any]:
+    """The rope dictionary that a configuration holds, under whatever name."""
+    for name in ("rope_parameters", "rope_scaling"):
+        value = getattr(config, name, None)
+        if isinstance(value, Mapping) and value:
+            return value
+    return {}
+
+
+def build_model(
+    spec: ModelSpec,
+    shape: Shape,
+    attention: str,
+    device: str,
+    dtype: torch.dtype,
+    *,
+    config: Any = None,
+) -> torch.nn.Module:
+    """A model of *shape* with our weights, in evaluation mode.
+
+    Raises:
+        Unsupported: ``no_model``, ``no_feature`` or ``no_backend``.
+        CheckError: the release uses another attention implementation than asked for, silently.
+    """
+    classes = load_classes(spec)
+    if config is None:
+        config = build_config(spec, shape, attention)
+    try:
+        model = classes.model(config)
+    except (ImportError, ValueError, NotImplementedError) as error:
+        if attention == "eager":
+            raise
+        raise Unsupported("no_backend", f"{attention}: {error}"[:300]) from None
+    fill_weights(model)
+    model = model.to(device=device, dtype=dtype).eval()
+    model.generation_config.eos_token_id = None
+    used = attention_used(model)
+    if used != attention:
+        raise CheckError(f"asked for {attention} attention, the model uses {used}")
+    return model
+
+
+def attention_used(model: torch.nn.Module) -> str:
+    """The attention implementation that a model really runs.
+
+    Older releases have a class for each, newer ones look it up by the configuration's word.
+    """
+    names = {type(part).__name__ for part in model.modules()}
+    if any("FlashAttention2" in name for name in names):
+        return "flash_attention_2"
+    if any("SdpaAttention" in name for name in names):
+        return "sdpa"
+    return str(getattr(model.config, "_attn_implementation", "unknown"))
+
+
+def is_cache(value: Any) -> bool:
+    """Whether *value* holds keys and values: by what it is, not by what it is called.
+
+    Either an object that tells its sequence length, or the older nested tuple of tensors.
+    """
+    if callable(getattr(value, "get_seq_length", None)):
+        return True
+    return (
+        isinstance(value, tuple)
+        and len(value) > 0
+        and isinstance(value[0], tuple)
+        and len(value[0]) >= 2
+        and all(isinstance(part, torch.Tensor) and part.dim() == 4 for part in value[0][:2])
+    )
+
+
+def find_cache(values: Iterable[Any]) -> Any:
+    """The first cache among *values*, or None."""
+    return next((value for value in values if is_cache(value)), None)
+
+
+def cache_length(cache: Any) -> int:
+    """Tokens that *cache* holds."""
+    if isinstance(cache, tuple):
+        return int(cache[0][0].shape[2])
+    return int(cache.get_seq_length())
+
+
+def cache_argument(model: torch.nn.Module) -> str:
+    """What this release calls the cache: the field of a forward's output that holds one.
+
+    Raises:
+        CheckError: a forward with ``use_cache=True`` returns nothing that looks like a cache.
+    """
+    device = next(model.parameters()).device
+    output = call(model, input_ids=torch.full((1, 1), 3, device=device), use_cache=True)
+    for name, value in output.items():
+        if is_cache(value):
+            return str(name)
+    raise CheckError(f"no cache in the output of forward: {list(output)}")
+
+
+def returned_cache(output: Mapping[str, Any]) -> Any:
+    """The cache in a ModelOutput.
+
+    Raises:
+        Unsupported: ``no_feature``, generate or forward gave none back.
+    """
+    cache = find_cache(output.values())
+    if cache is None:
+        raise Unsupported("no_feature", "no cache is returned")
+    return cache
+
+
+def crop_cache(cache: Any, length: int) -> Any:
+    """*cache* cut to its first *length* tokens.
+
+    Raises:
+        Unsupported: ``no_feature``, this kind of cache cannot be cropped.
+    """
+    if isinstance(cache, tuple):
+        return tuple(tuple(part[:, :, :length] for part in layer) for layer in cache)
+    if not callable(getattr(cache, "crop", None)):
+        raise Unsupported("no_feature", f"{type(cache).__name__} cannot be cropped")
+    cache.crop(length)
+    return cache
+
+
+def call(model: torch.nn.Module, **arguments: Any) -> Any:
+    """One forward without gradients, as a ModelOutput."""
+    with torch.no_grad():
+        return model(return_dict=True, **arguments)
+
+
+def last_logits(output: Any) -> torch.Tensor:
+    """Logits at the last position, (rows, vocabulary) float32 on the CPU."""
+    logits: torch.Tensor = output.logits
+    return logits[:, -1].detach().to(device="cpu", dtype=torch.float32)
+
+
+def accepts(function: Any, name: str) -> bool:
+    """Whether *function* names a parameter *name*."""
+    return name in inspect.signature(function).parameters
+
+
+def generation_option(model: torch.nn.Module, name: str) -> bool:
+    """Whether this release's generation has an option *name*."""
+    return hasattr(model.generation_config, name)
+
+
+def require_option(model: torch.nn.Module, name: str) -> None:
+    """Insist on a generation option.
+
+    Raises:
+        Unsupported: ``no_feature``, this release's generation has no such option.
+    """
+    if not generation_option(model, name):
+        raise Unsupported("no_feature", f"generate has no {name}")
+
+
+def uncompiled(model: torch.nn.Module) -> dict[str, Any]:
+    """Options that keep generate from compiling the model by itself on an accelerator."""
+    return {"disable_compile": True} if generation_option(model, "disable_compile") else {}
+
+
+def logits_processor(function: Any) -> Any:
+    """*function* of (ids, scores) as the list that generate takes as ``logits_processor``."""
+    from transformers.generation.logits_process import LogitsProcessor, LogitsProcessorList
+
+    class _Observer(LogitsProcessor):  # type: ignore[misc]
+        def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            function(input_ids, scores)
+            return scores
+
+        def __deepcopy__(self, memo: Any) -> _Observer:
+            return self  # a copy must report to the same place
+
+    return LogitsProcessorList([_Observer()])

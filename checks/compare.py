@@ -1,0 +1,120 @@
+"""When two sets of logits are the same, when they are not, and when nobody can tell.
+
+Sound releases stay under 5e-6 in float32 and a lost prefix is above 0.4 (relative to the largest
+logit), so 1e-4 leaves about 20x above the noise. What lies between the tolerance and ten times
+the tolerance is neither: that is the grey zone.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import torch
+
+
+class Agreement(enum.Enum):
+    """How observed logits stand to an oracle."""
+
+    AGREE = "agrees"
+    GREY = "in the grey zone"
+    DIFFER = "differs"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Bounds on the relative error.
+
+    Attributes:
+        agree: at most this is agreement.
+        differ: at least this is a difference.
+        power: what a control must differ by, to show that a defect could be seen.
+    """
+
+    agree: float
+    differ: float
+    power: float
+
+    def verdict(self, error: float) -> Agreement:
+        """What *error* means; a NaN is never agreement."""
+        if error <= self.agree:
+            return Agreement.AGREE
+        if error < self.differ:
+            return Agreement.GREY
+        return Agreement.DIFFER
+
+
+TOLERANCES: Mapping[str, Tolerance] = MappingProxyType(
+    {
+        "float32": Tolerance(agree=1e-4, differ=1e-3, power=1e-2),
+        # Rounding alone: about 2e-2 in bfloat16 and 3e-3 in float16 on these models. A hundred
+        # tolerances would be more than the logits themselves, so power asks for less.
+        "bfloat16": Tolerance(agree=6e-2, differ=1.2e-1, power=2e-1),
+        "float16": Tolerance(agree=1e-2, differ=3e-2, power=1e-1),
+    }
+)
+
+
+def relative_error(observed: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """max |observed - expected| / max |expected|, over the last dimension.
+
+    Args:
+        observed, expected: (rows, vocabulary).
+
+    Returns:
+        (rows,) float64; infinite where either holds a number that isn't finite.
+    """
+    observed, expected = observed.double(), expected.double()
+    scale = expected.abs().amax(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
+    error = (observed - expected).abs().amax(dim=-1) / scale
+    sound = observed.isfinite().all(dim=-1) & expected.isfinite().all(dim=-1)
+    return torch.where(sound, error, torch.full_like(error, math.inf))
+
+
+def margin(logits: torch.Tensor) -> torch.Tensor:
+    """Distance of the two best, relative to the largest |logit|: (rows,) from (rows, vocabulary)."""
+    best = logits.double().topk(2, dim=-1).values
+    scale = logits.double().abs().amax(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
+    return (best[:, 0] - best[:, 1]) / scale
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Observed steps against one oracle.
+
+    Attributes:
+        worst: the largest relative error of all steps and rows.
+        agreement: what it means.
+        first: index of the first step that doesn't agree, or None.
+        rows: the rows of that step that don't.
+    """
+
+    worst: float
+    agreement: Agreement
+    first: int | None
+    rows: tuple[int, ...]
+
+
+def compare(
+    observed: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], tolerance: Tolerance
+) -> Comparison:
+    """Compare the logits of every step and every row.
+
+    Raises:
+        ValueError: there is nothing to compare, or not as much on both sides.
+    """
+    if not observed or len(observed) != len(expected):
+        raise ValueError(f"{len(observed)} observed steps, {len(expected)} expected")
+    worst, first, rows = 0.0, None, ()
+    for index, (seen, right) in enumerate(zip(observed, expected)):
+        if seen.shape != right.shape:
+            raise ValueError(f"step {index}: {tuple(seen.shape)} against {tuple(right.shape)}")
+        errors = relative_error(seen, right)
+        worst = max(worst, float(errors.max()))
+        if first is None and not bool((errors <= tolerance.agree).all()):
+            first = index
+            rows = tuple(torch.nonzero(~(errors <= tolerance.agree)).flatten().tolist())
+    return Comparison(worst, tolerance.verdict(worst), first, rows)

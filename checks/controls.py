@@ -1,0 +1,97 @@
+"""The controls: what must behave before a record may say ``ok`` or ``affected``.
+
+*below*: the same scenario, on a model that differs only in an O too large to be crossed, agrees.
+*power*: on this very prefix the two sets of factors, and the last token alone, are far apart, so
+that a defect would show. *sabotage*: a generation whose prefix is dropped on purpose is flagged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from checks.bench import Bench
+from checks.compare import Agreement, Tolerance, relative_error
+from checks.errors import CheckError
+from checks.observation import Run, Step
+from checks.oracles import against_uncached
+from checks.reference import Reference, Variant
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What the controls measured, as relative errors; None where one doesn't apply.
+
+    Attributes:
+        below: cached against uncached, where nothing crosses. Must agree.
+        power: short against long factors. Must be large.
+        last_token: the last token alone against the whole prefix. Must be large.
+        sabotage: a generation with its prefix dropped against oracle U. Must differ.
+    """
+
+    below: float | None
+    power: float | None
+    last_token: float | None
+    sabotage: float | None
+
+    def complaint(self, tolerance: Tolerance) -> str | None:
+        """What misbehaved, or None."""
+        if self.below is not None and tolerance.verdict(self.below) is not Agreement.AGREE:
+            return f"cached and uncached differ by {self.below:.2g} even where nothing crosses"
+        for name, error in (("both sets of factors", self.power), ("the last token", self.last_token)):
+            if error is not None and not error >= tolerance.power:
+                return f"no power: {name} differ by only {error:.2g} on this prefix"
+        if self.sabotage is not None and tolerance.verdict(self.sabotage) is not Agreement.DIFFER:
+            return f"a prefix dropped on purpose shows as {self.sabotage:.2g} only"
+        return None
+
+
+def below(control: Bench, run: Run, tolerance: Tolerance) -> float | None:
+    """The negative control's error; infinite where it shows a flaw beside its logits."""
+    if not run.steps:
+        return None
+    if run.flaws:
+        return float("inf")
+    return against_uncached(control, run.steps, tolerance).worst
+
+
+def power(reference: Reference, step: Step) -> tuple[float, float]:
+    """How far apart both sets of factors, and the last token alone, are: the least of all rows."""
+    right = reference.logits(step.tokens, step.mask)
+    both = [reference.logits(step.tokens, step.mask, Variant(long=long)) for long in (False, True)]
+    last = reference.logits(step.tokens, step.mask, Variant(forget=step.length - 1))
+    return float(relative_error(*both).min()), float(relative_error(last, right).min())
+
+
+def sabotage(bench: Bench, tolerance: Tolerance) -> float:
+    """Error of a generation past O whose every forward gets only its last token.
+
+    Raises:
+        CheckError: the forward's arguments are not what the sabotage knows to cut.
+    """
+    width = 0
+
+    def drop_prefix(_module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nonlocal width
+        ids = kwargs.get("input_ids", args[0] if args else None)
+        if ids is None:
+            raise CheckError(f"no input_ids among the arguments of forward: {sorted(kwargs)}")
+        width = int(ids.shape[1])
+        cut = {
+            name: value[..., -1:]
+            if isinstance(value, torch.Tensor) and value.shape[-1:] == (width,)
+            else value
+            for name, value in kwargs.items()
+        }
+        return (), {**cut, "input_ids": ids[:, -1:]}
+
+    handle = bench.model.register_forward_pre_hook(drop_prefix, with_kwargs=True)
+    try:
+        run = bench.generate(bench.prompt(bench.boundary + 1), 1, use_cache=False)
+    finally:
+        handle.remove()
+    if width != bench.boundary + 1:
+        raise CheckError(f"the sabotage met a forward of {width} tokens")
+    return against_uncached(bench, run.steps, tolerance).worst

@@ -1,0 +1,209 @@
+"""Naming a defect by its fingerprint: which mistake would have given these logits?
+
+Each hypothesis is computed by the reference in float64, and a defect is named only where the
+observed logits match one to within tolerance. What no hypothesis matches is ``unclassified``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from checks.compare import Tolerance, relative_error
+from checks.models import Shape
+from checks.observation import Call, Step
+from checks.reference import Reference, Variant, attention_scaling, is_long
+
+
+_LARGEST_SEARCHED = 64
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One mistake, and what would be computed if it were made."""
+
+    defect: str
+    variant: Variant
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the observed logits match.
+
+    Attributes:
+        defect: its name, ``unclassified`` where nothing matches.
+        distance: relative error to the hypothesis that fits best.
+        distances: the smallest for each defect.
+        detail: what exactly matched, in words.
+    """
+
+    defect: str
+    distance: float
+    distances: dict[str, float]
+    detail: str = ""
+
+
+def diagnose(
+    reference: Reference,
+    step: Step,
+    rows: tuple[int, ...],
+    call: Call | None,
+    tolerance: Tolerance,
+) -> Diagnosis:
+    """Name what went wrong in *rows* of *step*.
+
+    The plain form of each defect is tried first; only where none matches are the families
+    searched (which part of the prefix is lost, which keys are stale, what scaling was used).
+    """
+    if not bool(step.logits[list(rows)].isfinite().all()):
+        return Diagnosis("non_finite", 0.0, {"non_finite": 0.0}, "logits that aren't finite")
+    fits = _Fits(rows)
+    # On a long prefix a hypothesis costs a second, and the families have hundreds.
+    small = step.length <= _LARGEST_SEARCHED
+    for family in (_plain, _families) if small else (_plain,):
+        for hypothesis in family(reference.shape, step, call):
+            fits.add(hypothesis, _distances(reference, step, hypothesis.variant))
+        if fits.matched(tolerance):
+            return fits.diagnosis(tolerance)
+    if small:
+        scaling, distances = _fit_scaling(reference, step, rows)
+        fits.add(Hypothesis("wrong_scaling", Variant(), f"scaled by {scaling:.4f}"), distances)
+    return fits.diagnosis(tolerance)
+
+
+class _Fits:
+    """For each defect and row, the hypothesis that comes closest.
+
+    One defect may show in several forms in one batch (a padded row whose mask went wrong attends
+    differently from the row beside it), but it must explain every row that differs.
+    """
+
+    def __init__(self, rows: tuple[int, ...]) -> None:
+        self._rows = rows
+        self._best: dict[str, dict[int, tuple[float, str]]] = {}
+
+    def add(self, hypothesis: Hypothesis, distances: torch.Tensor) -> None:
+        best = self._best.setdefault(hypothesis.defect, {})
+        for row in self._rows:
+            distance = float(distances[row])
+            if row not in best or distance < best[row][0]:
+                best[row] = (distance, hypothesis.detail)
+
+    def _distances(self) -> dict[str, float]:
+        return {
+            defect: max(distance for distance, _ in best.values())
+            for defect, best in self._best.items()
+        }
+
+    def matched(self, tolerance: Tolerance) -> bool:
+        return min(self._distances().values()) <= tolerance.agree
+
+    def diagnosis(self, tolerance: Tolerance) -> Diagnosis:
+        distances = self._distances()
+        defect = min(distances, key=lambda name: distances[name])
+        if distances[defect] > tolerance.agree:
+            return Diagnosis("unclassified", distances[defect], distances)
+        details = dict.fromkeys(detail for _, detail in self._best[defect].values())
+        return Diagnosis(defect, distances[defect], distances, "; ".join(details))
+
+
+def _distances(reference: Reference, step: Step, variant: Variant) -> torch.Tensor:
+    """Relative error of each row to what *variant* gives, (rows,)."""
+    expected = reference.logits(step.tokens, step.mask, variant)
+    if step.normalized:
+        expected = expected.log_softmax(dim=-1)
+    return relative_error(step.logits, expected)
+
+
+def _plain(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
+    """Each defect in its best known form."""
+    length, long = step.length, is_long(shape, step.mask)
+    kept = 1 if call is None or call.cached else min(max(call.fed, 1), length)
+    if kept < length:
+        yield Hypothesis(
+            "prefix_lost", Variant(forget=length - kept), f"only the last {kept} of {length} tokens"
+        )
+        # With its keys gone, a mask as wide as before may hide the one key that is left.
+        blind = "prefix_lost"
+    else:
+        blind = "wrong_mask"
+    yield Hypothesis(blind, Variant(attention="nothing"), "nothing is seen")
+    yield Hypothesis("wrong_mask", Variant(attention="everything alike"), "all is hidden alike")
+    yield _stale(step, shape.original, long)
+    yield Hypothesis("wrong_mask", Variant(causal=False), "later tokens are seen")
+    yield Hypothesis("wrong_factor", Variant(long=not long), "the other set throughout")
+    yield Hypothesis(
+        "wrong_factor",
+        Variant(long=not long, scaling=attention_scaling(shape, long)),
+        "the other set throughout, with the right scaling",
+    )
+    yield Hypothesis("wrong_scaling", Variant(scaling=1.0), "no scaling")
+
+
+def _stale(step: Step, count: int, long: bool) -> Hypothesis:
+    """The first *count* columns have the other set: they were cached before it changed."""
+    columns = torch.arange(step.length).expand_as(step.tokens)
+    sets = torch.where(columns < count, torch.tensor(not long), torch.tensor(long))
+    return Hypothesis(
+        "stale_keys",
+        Variant(long=sets),
+        f"the first {count} tokens have {'short' if long else 'long'} factors",
+    )
+
+
+def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
+    """The less plain forms: parts of the prefix, padding that is seen, windows, scalings."""
+    del call
+    length, long = step.length, is_long(shape, step.mask)
+    padded = not bool(step.mask.all())
+    arange = torch.arange(length).expand_as(step.tokens)
+    for count in range(1, length):
+        if count != shape.original:
+            yield _stale(step, count, long)
+    for kept in range(1, length):
+        for other in (False, True):
+            for positions in (None, (arange - (length - kept)).clamp_min(0)):
+                yield Hypothesis(
+                    "prefix_lost",
+                    Variant(forget=length - kept, long=long != other, positions=positions),
+                    f"only the last {kept} of {length} tokens",
+                )
+    if padded:
+        for positions in (None, arange):
+            for other in (False, True):
+                yield Hypothesis(
+                    "wrong_mask",
+                    Variant(padding_hidden=False, positions=positions, long=long != other),
+                    "padding is seen",
+                )
+        yield Hypothesis("wrong_mask", Variant(positions=arange), "padding counts as positions")
+    for window in range(1, length + 1):
+        if window != shape.window:
+            yield Hypothesis("wrong_mask", Variant(window=window), f"a window of {window}")
+    if shape.window is not None:
+        yield Hypothesis("wrong_mask", Variant(window=None), "no window")
+
+
+def _fit_scaling(
+    reference: Reference, step: Step, rows: tuple[int, ...]
+) -> tuple[float, torch.Tensor]:
+    """The scaling that fits best, and its distances: a coarse look, then golden section."""
+
+    def distance(scaling: float) -> float:
+        return float(_distances(reference, step, Variant(scaling=scaling))[list(rows)].max())
+
+    grid = [0.5 + 0.05 * i for i in range(51)]
+    centre = min(grid, key=distance)
+    low, high, ratio = centre - 0.05, centre + 0.05, (math.sqrt(5) - 1) / 2
+    while high - low > 1e-7:
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if distance(left) < distance(right):
+            high = right
+        else:
+            low = left
+    scaling = (low + high) / 2
+    return scaling, _distances(reference, step, Variant(scaling=scaling))

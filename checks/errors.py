@@ -1,0 +1,46 @@
+"""What can keep a case from being measured, each with the reason code of the record."""
+
+from __future__ import annotations
+
+
+class NotMeasured(Exception):
+    """A case could not be measured for a reason that is known.
+
+    Attributes:
+        status: the record's status.
+        reason: the record's reason code.
+    """
+
+    status = "error"
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Unsupported(NotMeasured):
+    """This release cannot do what the case needs."""
+
+    status = "unsupported"
+
+
+class NotRun(NotMeasured):
+    """Nothing was run, e.g. because the machine has no such device."""
+
+    status = "not_run"
+
+
+class CheckError(NotMeasured):
+    """The check doesn't understand this release, or is itself wrong."""
+
+    status = "error"
+
+    def __init__(self, message: str) -> None:
+        super().__init__("check_error", message)
+
+
+class CaseTimeout(BaseException):
+    """A case ran past its time limit.
+
+    Not an :class:`Exception`, so that a release's own ``except Exception`` doesn't swallow it.
+    """

@@ -1,0 +1,191 @@
+"""Measures one case: run the scenario, ask the oracles, check the controls, name the defect."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from checks import adapt, controls, evidence, oracles
+from checks.bench import Bench
+from checks.catalog import SCENARIOS, Case
+from checks.compare import TOLERANCES, Agreement, Tolerance
+from checks.controls import Controls
+from checks.diagnose import diagnose
+from checks.errors import NotMeasured, NotRun, Unsupported
+from checks.judge import judge
+from checks.models import SEED
+from checks.observation import Run
+from checks.oracles import Answers
+from checks.reference import Reference
+from checks.result import Result
+from checks.scenarios import registry
+
+
+def measure(case: Case) -> Result:
+    """Measure *case*. Whatever :class:`Exception` it meets, there is a result."""
+    started = time.perf_counter()
+    try:
+        if not device_present(case.device):
+            raise NotRun("no_device", f"torch finds no {case.device}")
+        result = _measure(case)
+    except NotMeasured as stopped:
+        result = Result(case, stopped.status, None, stopped.reason, {"message": str(stopped)})
+    except torch.OutOfMemoryError as error:
+        result = Result(case, "error", None, "out_of_memory", {"message": describe(error)})
+    except Exception as error:
+        result = Result(case, "error", None, "check_error", {"message": describe(error)})
+    return replace(result, seconds=round(time.perf_counter() - started, 3))
+
+
+def device_present(device: str) -> bool:
+    """Whether this machine and this torch have *device*."""
+    if device == "cpu":
+        return True
+    available = getattr(getattr(torch, device, None), "is_available", None)
+    return callable(available) and bool(available())
+
+
+def describe(error: BaseException, frames: int = 3) -> str:
+    """An exception and the innermost places it came through, without this machine's paths."""
+    places = [
+        f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
+        for frame in traceback.extract_tb(error.__traceback__)[-frames:]
+    ]
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300] + f" ({' > '.join(places)})"
+
+
+def _measure(case: Case) -> Result:
+    tolerance = TOLERANCES[case.dtype]
+    run_scenario, shape = registry.function_of(case.scenario), registry.shape_of(case.scenario)
+    bench = Bench.build(case, shape)
+    control = Bench.build(case, shape, crossing=False)
+    try:
+        below = controls.below(control, run_scenario(control), tolerance)
+    except NotMeasured:
+        raise
+    except Exception as error:
+        if not SCENARIOS[case.scenario].optional:
+            raise
+        # It fails even where nothing crosses: this release cannot do it.
+        raise Unsupported("no_feature", describe(error)) from None
+    del control
+    try:
+        run = run_scenario(bench)
+    except NotMeasured:
+        raise
+    except Exception as error:
+        return _crashed(bench, error, below, tolerance)
+    if not run.steps:
+        return _judged_without_logits(bench, run, tolerance)
+    return _judged(bench, run, below, tolerance)
+
+
+def _common(bench: Bench, tolerance: Tolerance) -> dict[str, Any]:
+    return {
+        "tolerance": tolerance.agree,
+        "attention_used": adapt.attention_used(bench.model),
+        "seed": SEED,
+    }
+
+
+def _crashed(bench: Bench, error: Exception, below: float | None, tolerance: Tolerance) -> Result:
+    """The scenario raised and its control did not: the crossing is what broke it."""
+    found = {
+        **_common(bench, tolerance),
+        "controls": evidence.of_controls(Controls(below, None, None, None)),
+        "message": describe(error),
+    }
+    if below is None or tolerance.verdict(below) is not Agreement.AGREE:
+        return Result(bench.case, "inconclusive", None, "control_failed", found)
+    return Result(bench.case, "affected", "crash", None, {**found, "hypothesis": "crash"})
+
+
+def _judged_without_logits(bench: Bench, run: Run, tolerance: Tolerance) -> Result:
+    """Rotary tables, and configurations that are refused: compared with the reference alone."""
+    found = _common(bench, tolerance)
+    status = "ok"
+    if run.reference_error is not None:
+        verdict = judge(None, tolerance.verdict(run.reference_error))
+        status = verdict.status
+        found["error_reference"] = evidence.rounded(run.reference_error)
+        found.update(oracles=verdict.oracles, reading=verdict.reading)
+    return _finish(bench, run, status, None, found)
+
+
+def _judged(bench: Bench, run: Run, below: float | None, tolerance: Tolerance) -> Result:
+    reference = _reference(bench)
+    answers = oracles.ask(bench, run, reference, tolerance)
+    measured = Controls(below, None, None, controls.sabotage(bench, tolerance))
+    if reference is not None:
+        longest = max(run.steps, key=lambda step: step.length)
+        power, last_token = controls.power(reference, longest)
+        measured = replace(measured, power=power, last_token=last_token)
+    verdict = judge(
+        answers.uncached.agreement,
+        None if answers.reference is None else answers.reference.agreement,
+    )
+    found = {
+        **_common(bench, tolerance),
+        **evidence.of_run(run, answers, bench.boundary, tolerance),
+        "oracles": verdict.oracles,
+        "reading": verdict.reading,
+        "controls": evidence.of_controls(measured),
+    }
+    complaint = measured.complaint(tolerance)
+    if complaint is not None:
+        found["message"] = complaint
+        return Result(bench.case, "inconclusive", None, "control_failed", found)
+    defect = None
+    if verdict.status == "affected":
+        defect = _named(reference, run, answers, tolerance, found)
+    elif verdict.status == "ok":
+        flaw = oracles.mischosen(run, answers, tolerance)
+        if flaw is not None:
+            run = replace(run, flaws=(*run.flaws, flaw))
+    return _finish(bench, run, verdict.status, defect, found)
+
+
+def _named(
+    reference: Reference | None,
+    run: Run,
+    answers: Answers,
+    tolerance: Tolerance,
+    found: dict[str, Any],
+) -> str:
+    """The defect's name, by its fingerprint at the first step that differs."""
+    telling = answers.telling
+    if reference is None or telling.first is None:
+        return "unclassified"
+    step = run.steps[telling.first]
+    call = run.calls[step.call] if step.call is not None and run.calls else None
+    diagnosis = diagnose(reference, step, telling.rows, call, tolerance)
+    found.update(evidence.of_diagnosis(diagnosis))
+    return diagnosis.defect
+
+
+def _finish(
+    bench: Bench, run: Run, status: str, defect: str | None, found: dict[str, Any]
+) -> Result:
+    """Add what shows beside the logits: a flaw makes ``affected`` what would have been ok."""
+    if run.notes:
+        found["notes"] = list(run.notes)
+    if run.flaws:
+        found["message"] = "; ".join(flaw.message for flaw in run.flaws)
+        if status in ("ok", "affected") and defect in (None, "unclassified"):
+            status, defect = "affected", run.flaws[0].defect
+            found["hypothesis"] = defect
+    if status == "affected" and defect is None:
+        defect = "unclassified"
+    return Result(bench.case, status, defect, None, found)
+
+
+def _reference(bench: Bench) -> Reference | None:
+    if bench.spec.architecture is None:
+        return None
+    return Reference(bench.shape, bench.model.state_dict(), bench.spec.architecture)
