@@ -1,0 +1,1 @@
+"""What came of it: records -> verdicts -> tables -> page, Markdown, JSON, feeds."""

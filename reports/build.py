@@ -1,0 +1,176 @@
+"""Build the view: the one place where findings become words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from matrix.records import Status
+from reports import answer as answers
+from reports.advice import advise
+from reports.build_grid import VERDICT_WORDS, grid_view
+from reports.build_models import advice_view, model_view
+from reports.method import METHOD
+from reports.paths import release_anchor
+from reports.view import View
+from reports.words import (
+    REASONS,
+    STATUSES,
+    count,
+    join,
+    model_key,
+    model_title,
+    unique,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reports.answer import Coverage, ModelAnswer, MovingRef
+    from reports.changes import Change
+    from reports.findings import Findings
+    from reports.run import RunInfo
+
+SUBJECT: Final = "LongRoPE crossing in transformers"
+
+FILES: Final = (
+    ("results.json", "Everything: records, intervals, statements. Schema in the repository."),
+    ("results.csv", "The records as a table."),
+    ("report.md", "This report as Markdown."),
+)
+
+
+def build(
+    findings: Findings,
+    run: RunInfo,
+    changes: tuple[Change, ...] | None = None,
+    since: str = "",
+) -> View:
+    """Put the findings in words."""
+    covered = answers.coverage(findings.records, run)
+    refs = answers.moving_refs(findings.statements, findings.records, run)
+    names = sorted({record.model for record in findings.records}, key=model_key)
+    said = [
+        answers.answer_for(
+            name, [s for s in findings.statements if s.model == name], refs, findings.releases
+        )
+        for name in names
+    ]
+    measured = answers.measured_sentence(findings.records, run, covered)
+    answer = _answer(said)
+    headline = _headline(said)
+    return View(
+        title=f"{headline} · {SUBJECT}",
+        headline=headline,
+        summary=f"{answer} {measured}",
+        answer=answer,
+        measured=measured,
+        tone=said[0].tone if said else answers.Tone.UNKNOWN,
+        badge=said[0].headline if said else "not measured",
+        date=run.date,
+        generated_at=run.generated_at,
+        coverage=covered,
+        facts=_facts(findings, covered, said, refs),
+        models=tuple(model_view(a, findings) for a in said),
+        advice=tuple(
+            advice_view(advise(name, findings.statements, findings.releases)) for name in names
+        ),
+        grid=grid_view(findings, refs),
+        changes=changes,
+        since=since,
+        limits=_limits(findings, run),
+        problems=run.problems,
+        provenance=_provenance(findings, run),
+        method=METHOD,
+        files=FILES,
+        example_anchor=_example_anchor(findings),
+    )
+
+
+def _example_anchor(findings: Findings) -> str:
+    newest = findings.records[-1].release if findings.records else "5.0.0"
+    return release_anchor(newest)
+
+
+def _answer(said: Sequence[ModelAnswer]) -> str:
+    """The sentence of the first model, and in a few words what holds for the others."""
+    if not said:
+        return "Nothing has been measured yet."
+    others = [f"{model_title(a.model)}: {a.headline}" for a in said[1:]]
+    return said[0].sentence + (f" {'; '.join(others)}." if others else "")
+
+
+def _headline(said: Sequence[ModelAnswer]) -> str:
+    if not said:
+        return "Nothing measured yet"
+    text = said[0].headline
+    return text[0].upper() + text[1:]
+
+
+def _facts(
+    findings: Findings,
+    covered: Coverage,
+    said: Sequence[ModelAnswer],
+    refs: Sequence[MovingRef],
+) -> tuple[tuple[str, str], ...]:
+    facts: list[tuple[str, str]] = []
+    newest = [s for s in findings.statements if s.ref is None and said and s.model == said[0].model]
+    if newest:
+        last = newest[-1]
+        facts.append((f"Newest release, {last.transformers}", VERDICT_WORDS[last.statement]))
+    for ref in refs:
+        if said and ref.model == said[0].model:
+            commit = f" at {ref.commit[:9]}" if ref.commit else ""
+            day = f", {ref.measured_at}" if ref.measured_at else ""
+            stale = " (stale)" if ref.stale else ""
+            facts.append(
+                (f"{ref.ref}{commit}{day}", VERDICT_WORDS[ref.statement.statement] + stale)
+            )
+    measured = {r.release for r in findings.records if r.status.conclusive}
+    facts.append(("Releases with an answer", f"{len(measured):,}"))
+    facts.append(("Planned cells conclusive", f"{covered.conclusive:,} of {covered.planned:,}"))
+    return tuple(facts)
+
+
+def _limits(findings: Findings, run: RunInfo) -> tuple[str, ...]:
+    limits: list[str] = []
+    why: dict[str, int] = {}
+    for record in findings.records:
+        if record.reason is not None:
+            phrase = f"{STATUSES[record.status]}: {REASONS[record.reason]}"
+            why[phrase] = why.get(phrase, 0) + 1
+        elif record.status is Status.INCONCLUSIVE:
+            phrase = f"{STATUSES[record.status]}: the numbers lie in the grey zone"
+            why[phrase] = why.get(phrase, 0) + 1
+    for phrase, number in sorted(why.items(), key=lambda item: (-item[1], item[0])):
+        limits.append(f"{count(number, 'record')} {phrase}.")
+    ran = {record.device for record in findings.records if record.status.conclusive}
+    if ran:
+        limits.append(f"Nothing was measured on another device than {join(sorted(ran))}.")
+    missing = set(run.releases) - {record.transformers for record in findings.records}
+    if missing:
+        limits.append(f"{count(len(missing), 'release')} of the index have no record at all.")
+    if findings.outdated:
+        limits.append(
+            f"{count(findings.outdated, 'record')} made by another revision of the checks"
+            f" {'is' if findings.outdated == 1 else 'are'} left out."
+        )
+    if run.local:
+        limits.append(
+            f"{count(len(run.local), 'cell')} measured on this machine only, not in the"
+            " committed ledger."
+        )
+    return tuple(limits)
+
+
+def _provenance(findings: Findings, run: RunInfo) -> tuple[tuple[str, str], ...]:
+    platforms = unique(
+        sorted({r.provenance.platform for r in findings.records if r.provenance.platform})
+    )
+    facts = [
+        ("Report made", run.generated_at),
+        ("Revision of the checks", run.check_revision),
+        ("Harness", run.harness_commit or ""),
+        ("Platforms", join(platforms)),
+        ("Records", f"{len(findings.records):,}"),
+    ]
+    return tuple((label, value) for label, value in facts if value)

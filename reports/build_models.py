@@ -1,0 +1,165 @@
+"""The stories of the models and what to pin, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from matrix.records import Status
+from reports.paths import slug
+from reports.picture import picture, style
+from reports.stories import Story, stories
+from reports.view import (
+    AdviceView,
+    IntervalView,
+    LegendView,
+    ModelView,
+    StoryView,
+    UseView,
+)
+from reports.words import (
+    DEFECT_MEANINGS,
+    DEFECTS,
+    STATUSES,
+    SYMBOLS,
+    count,
+    enumerate_some,
+    model_title,
+    scenario_title,
+    stretch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matrix.records import Defect
+    from reports.advice import Advice, Choice
+    from reports.answer import ModelAnswer
+    from reports.findings import Findings
+    from reports.verdicts import Interval
+
+MOST_OPEN_STORIES: Final = 6
+"""With more stories than that, the tables are folded: the picture comes first."""
+
+
+def model_view(answer: ModelAnswer, findings: Findings) -> ModelView:
+    """The stories of one model, its picture and the legend for it."""
+    mine = [interval for interval in findings.intervals if interval.model == answer.model]
+    told = stories(mine)
+    defects = {interval.defect for interval in mine if interval.defect is not None}
+    return ModelView(
+        name=answer.model,
+        anchor=slug(answer.model),
+        title=model_title(answer.model),
+        sentence=answer.sentence,
+        stories=tuple(_story_view(story, findings.releases) for story in told),
+        picture=picture(told, findings.releases),
+        legend=_legend(defects),
+        open=len(told) <= MOST_OPEN_STORIES,
+    )
+
+
+def _legend(defects: set[Defect]) -> tuple[LegendView, ...]:
+    return (
+        *(
+            LegendView(
+                style=str(defect),
+                word=f"{SYMBOLS[Status.AFFECTED]} {DEFECTS[defect]}",
+                meaning=meaning,
+            )
+            for defect, meaning in DEFECT_MEANINGS.items()
+            if defect in defects
+        ),
+        LegendView(
+            style=str(Status.OK),
+            word=f"{SYMBOLS[Status.OK]} ok",
+            meaning="Every step agrees with the uncached forward, and the controls behaved.",
+        ),
+        LegendView(
+            style="untested",
+            word="no answer",
+            meaning="Not tested, not supported, or tested without a conclusion.",
+        ),
+    )
+
+
+def _story_view(story: Story, releases: Sequence[str]) -> StoryView:
+    position = {name: index for index, name in enumerate(releases)}
+    return StoryView(
+        ways=story.ways,
+        intervals=tuple(_interval_view(interval, position) for interval in story.intervals),
+    )
+
+
+def _interval_view(interval: Interval, position: dict[str, int]) -> IntervalView:
+    between = position[interval.last] - position[interval.first] + 1 - len(interval.unknown)
+    return IntervalView(
+        style=style(interval.status, interval.defect),
+        symbol=SYMBOLS[interval.status],
+        word=(
+            STATUSES[interval.status]
+            if interval.defect is None
+            else f"{STATUSES[interval.status]}: {DEFECTS[interval.defect]}"
+        ),
+        releases=stretch(interval.first, interval.last),
+        number=between,
+        after=interval.after or "none tested",
+        before=interval.before or "none tested",
+        untested=(
+            "none"
+            if interval.untested_between == 0
+            else count(interval.untested_between, "release")
+        ),
+        inside=enumerate_some(interval.unknown, 4),
+    )
+
+
+def advice_view(advice: Advice) -> AdviceView:
+    """What to pin, in sentences."""
+    title = model_title(advice.model)
+    choice = advice.choice
+    if choice is None:
+        lead = f"No release can be recommended for {title}: none has been decided."
+        notes: tuple[str, ...] = ()
+    elif choice.still_wrong:
+        wrong = enumerate_some(choice.still_wrong, 6)
+        lead = (
+            f"No measured release of transformers is right for {title} in every way of use."
+            f" These get the most right; still wrong in them: {wrong}."
+        )
+        notes = _choice_notes(choice)
+    else:
+        lead = f"For {title}, these releases were measured and are right."
+        notes = _choice_notes(choice)
+    return AdviceView(
+        model=title,
+        look="none" if choice is None else "some" if choice.still_wrong else "all",
+        lead=lead,
+        requirement=_requirement(choice),
+        notes=notes,
+        uses=tuple(
+            UseView(
+                scenario=use.scenario,
+                title=scenario_title(use.scenario),
+                requirement=_requirement(use.choice),
+                note=(
+                    " ".join(_choice_notes(use.choice))
+                    if use.choice
+                    else "No measured release is right."
+                ),
+            )
+            for use in advice.scenarios
+        ),
+    )
+
+
+def _requirement(choice: Choice | None) -> str:
+    return "" if choice is None else f"transformers{choice.specifier}"
+
+
+def _choice_notes(choice: Choice) -> tuple[str, ...]:
+    notes = []
+    if choice.excluded:
+        notes.append(f"Left out: {enumerate_some(choice.excluded, 6)}, wrong or not decided.")
+    if choice.untested:
+        notes.append(f"Allowed but not tested: {enumerate_some(choice.untested, 6)}.")
+    return tuple(notes)

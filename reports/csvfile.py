@@ -1,0 +1,42 @@
+"""results.csv: the table of records, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from reports.grid import frame
+from reports.render import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from matrix.records import Record
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def results_csv(records: Sequence[Record]) -> bytes:
+    """One line for each record, RFC 4180, UTF-8.
+
+    A text that a spreadsheet could take for a formula gets an apostrophe in front (OWASP, "CSV
+    injection"); numbers are numbers and stay.
+    """
+    table = frame(records)
+    for name in table.columns:
+        if not _is_number(table[name]):
+            table[name] = table[name].map(_harmless, na_action="ignore")
+    text = table.to_csv(index=False, lineterminator="\r\n")
+    return text.encode("utf-8", "replace")
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    return column.dtype.kind in "fiu"
+
+
+def _harmless(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = clean(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,213 @@
+"""The table: records as a pandas frame, and the grid of releases by cases as its pivot.
+
+Cases whose column says the same for every release share one column of the grid, so that what
+is equal is told once and the page stays small.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pandas as pd
+
+from matrix.history import Axis, axis_of
+from matrix.records import Defect, Status
+from reports.stories import where
+from reports.verdicts import axis_key
+from reports.words import model_key, scenario_key, unique
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matrix.records import Record
+
+COLUMNS: Final = (
+    "transformers",
+    "source",
+    "ref",
+    "commit",
+    "released_at",
+    "python",
+    "torch",
+    "model",
+    "scenario",
+    "attention",
+    "device",
+    "dtype",
+    "status",
+    "defect",
+    "reason",
+    "error",
+    "error_reference",
+    "tolerance",
+    "first_length",
+    "margin",
+    "generated",
+    "expected",
+    "last_call",
+    "trace",
+    "attention_used",
+    "message",
+    "started_at",
+    "check_revision",
+    "packages",
+)
+"""Columns of results.csv, in their order."""
+
+MAX_CELLS: Final = 2_600
+"""Cells of the grid on the first page; above it, cases are told by scenario, worst first."""
+
+
+class _Mark(NamedTuple):
+    """Status and defect of one record."""
+
+    status: Status
+    defect: Defect | None
+
+
+_Marks = tuple[_Mark | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What one column of the grid says of one release.
+
+    Attributes:
+        status: The status, or None where no record exists.
+        defect: The defect, where affected.
+        axis: The axis whose evidence the cell stands for.
+    """
+
+    status: Status | None
+    defect: Defect | None
+    axis: Axis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """Cases that say the same of every release.
+
+    Attributes:
+        model: The model.
+        scenarios: Its scenarios.
+        places: Backends, devices and runtimes, in words.
+        axes: All the axes told by it.
+        mixed: Whether they differ, and the column tells the worst of each release.
+    """
+
+    model: str
+    scenarios: tuple[str, ...]
+    places: str
+    axes: tuple[Axis, ...]
+    mixed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Releases by cases. `rows[release][i]` belongs to `columns[i]`."""
+
+    columns: tuple[Column, ...]
+    rows: dict[str, tuple[Cell, ...]]
+
+
+def frame(records: Sequence[Record]) -> pd.DataFrame:
+    """One row for each record, with the columns of results.csv; in the order given."""
+    data: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    append = [data[name].append for name in COLUMNS]
+    for r in records:
+        e, p = r.evidence, r.provenance
+        values = (
+            *(r.transformers, str(r.source), r.ref, r.commit, r.released_at, r.python, r.torch),
+            *(r.model, r.scenario, r.attention, r.device, r.dtype, str(r.status)),
+            *(None if r.defect is None else str(r.defect),),
+            *(None if r.reason is None else str(r.reason),),
+            *(e.error, e.error_reference, e.tolerance, e.first_length, e.margin),
+            *(_row(e.generated), _row(e.expected), e.last_call, e.trace, e.attention_used),
+            *(e.message, p.started_at, p.check_revision, p.packages),
+        )
+        for put, value in zip(append, values, strict=True):
+            put(value)
+    table = pd.DataFrame(data, columns=list(COLUMNS))
+    return table.astype({"first_length": "Int64"})
+
+
+def _row(tokens: tuple[int, ...] | None) -> str | None:
+    return None if tokens is None else " ".join(map(str, tokens))
+
+
+def grid(records: Sequence[Record], max_cells: int = MAX_CELLS) -> Grid:
+    """The grid of records that count (`verdicts.current`), newest release first."""
+    if not records:
+        return Grid(columns=(), rows={})
+    axes = sorted({axis_of(record) for record in records}, key=axis_key)
+    number = {axis: index for index, axis in enumerate(axes)}
+    table = pd.DataFrame(
+        {
+            "release": [record.release for record in records],
+            "axis": [number[axis_of(record)] for record in records],
+            "mark": [_Mark(record.status, record.defect) for record in records],
+        }
+    )
+    releases = list(reversed(unique(table["release"])))
+    marks = table.pivot_table(
+        index="release", columns="axis", values="mark", aggfunc="last", sort=False
+    ).reindex(releases)
+    content: dict[Axis, _Marks] = {
+        axis: tuple(mark if isinstance(mark, _Mark) else None for mark in marks[number[axis]])
+        for axis in axes
+    }
+    groups: defaultdict[tuple[Any, ...], list[Axis]] = defaultdict(list)
+    for axis, column in content.items():
+        groups[axis.model, *column].append(axis)
+    members = list(groups.values())
+    mixed = len(members) * len(releases) > max_cells
+    if mixed:
+        members = _by_scenario(content)
+    members.sort(key=lambda axes: (model_key(axes[0].model), axis_key(axes[0])))
+    columns = tuple(_column(axes, mixed=mixed and len(axes) > 1) for axes in members)
+    return Grid(
+        columns=columns,
+        rows={
+            release: tuple(
+                _worst([(content[axis][index], axis) for axis in axes]) for axes in members
+            )
+            for index, release in enumerate(releases)
+        },
+    )
+
+
+def _by_scenario(content: dict[Axis, _Marks]) -> list[list[Axis]]:
+    groups: defaultdict[tuple[str, str], list[Axis]] = defaultdict(list)
+    for axis in content:
+        groups[axis.model, axis.scenario].append(axis)
+    return list(groups.values())
+
+
+def _column(axes: Sequence[Axis], *, mixed: bool) -> Column:
+    return Column(
+        model=axes[0].model,
+        scenarios=tuple(sorted({axis.scenario for axis in axes}, key=scenario_key)),
+        places=where(axes) if not mixed else f"{len(axes)} cases",
+        axes=tuple(axes),
+        mixed=mixed,
+    )
+
+
+_WORST_FIRST: Final = {
+    Status.AFFECTED: 0,
+    Status.ERROR: 1,
+    Status.INCONCLUSIVE: 2,
+    Status.OK: 3,
+    Status.NOT_RUN: 4,
+    Status.UNSUPPORTED: 5,
+}
+
+
+def _worst(marks: Sequence[tuple[_Mark | None, Axis]]) -> Cell:
+    known = [(mark, axis) for mark, axis in marks if mark is not None]
+    if not known:
+        return Cell(status=None, defect=None, axis=marks[0][1])
+    mark, axis = min(known, key=lambda item: _WORST_FIRST[item[0].status])
+    return Cell(status=mark.status, defect=mark.defect, axis=axis)

@@ -1,0 +1,115 @@
+"""results.json: its type, and the JSON schema generated from it.
+
+`python -m reports.results` writes the schema; a test holds the committed one to it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from matrix.records import SCHEMA_VERSION, Record
+from reports.changes import Change
+from reports.verdicts import Interval, Statement
+
+if TYPE_CHECKING:
+    from reports.findings import Findings
+    from reports.run import RunInfo
+    from reports.view import View
+
+SCHEMA_PATH: Final = Path(__file__).parent / "schema" / "results.schema.json"
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of the plan is conclusive; see `reports.answer.Coverage`."""
+
+    planned: int
+    conclusive: int
+    records: int
+    undecided: int
+    unsupported: int
+    not_run: int
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of results.json.
+
+    Attributes:
+        schema_version: Version of this form; it changes when a reader could break.
+        generated_at: When the report was made, ISO 8601 in UTC.
+        check_revision: Revision of the checks whose records count.
+        harness_commit: Commit of the harness, or null.
+        summary: The answer in one or two sentences.
+        coverage: How much of the plan is conclusive.
+        problems: What went wrong outside of any cell.
+        records: Every record that counts.
+        intervals: Runs of tested releases, for each case and runtime.
+        statements: What is said of each release.
+        changes: Differences from the run before, newest first, this run's and older ones.
+    """
+
+    schema_version: int
+    generated_at: str
+    check_revision: str
+    harness_commit: str | None
+    summary: str
+    coverage: Counts
+    problems: tuple[str, ...]
+    records: tuple[Record, ...]
+    intervals: tuple[Interval, ...]
+    statements: tuple[Statement, ...]
+    changes: tuple[Change, ...]
+
+
+def results(
+    findings: Findings, view: View, run: RunInfo, changes: tuple[Change, ...] = ()
+) -> Results:
+    """The document of a run."""
+    covered = view.coverage
+    return Results(
+        schema_version=SCHEMA_VERSION,
+        generated_at=run.generated_at,
+        check_revision=run.check_revision,
+        harness_commit=run.harness_commit,
+        summary=view.summary,
+        coverage=Counts(
+            planned=covered.planned,
+            conclusive=covered.conclusive,
+            records=covered.records,
+            undecided=covered.undecided,
+            unsupported=covered.unsupported,
+            not_run=covered.not_run,
+        ),
+        problems=run.problems,
+        records=findings.records,
+        intervals=findings.intervals,
+        statements=findings.statements,
+        changes=changes,
+    )
+
+
+def encode(document: object) -> bytes:
+    """JSON as the site publishes it: members in their order, a line feed at the end."""
+    return msgspec.json.encode(document) + b"\n"
+
+
+def schema() -> dict[str, Any]:
+    """JSON schema (2020-12) of results.json."""
+    generated = msgspec.json.schema(Results)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Results of the LongRoPE compatibility matrix",
+        **generated,
+    }
+
+
+def schema_text() -> str:
+    """The schema as it is committed."""
+    return msgspec.json.format(msgspec.json.encode(schema(), order="sorted")).decode() + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_PATH.parent.mkdir(exist_ok=True)
+    SCHEMA_PATH.write_text(schema_text(), encoding="utf-8", newline="\n")

@@ -1,0 +1,216 @@
+"""The view model: everything that any output says, said once.
+
+The page, the Markdown, the terminal and the badge print these fields and decide nothing.
+Everything here is plain text; escaping is the business of whoever prints it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reports.answer import Coverage, Tone
+    from reports.changes import Change
+    from reports.picture import Picture
+
+Fact = tuple[str, str]
+"""A label and its value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictView:
+    """A statement about a release, ready to print.
+
+    Attributes:
+        model: The model.
+        style: The verdict's code; also the name of its style.
+        symbol: The verdict as one character.
+        word: The verdict in words.
+        detail: By what, or why not decided; empty where there is nothing to add.
+        say: All of it in one line.
+    """
+
+    model: str
+    style: str
+    symbol: str
+    word: str
+    detail: str
+    say: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalView:
+    """One row of the table of intervals."""
+
+    style: str
+    symbol: str
+    word: str
+    releases: str
+    number: int
+    after: str
+    before: str
+    untested: str
+    inside: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryView:
+    """Ways of use with the same history."""
+
+    ways: tuple[str, ...]
+    intervals: tuple[IntervalView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseView:
+    """What to pin for one way of use."""
+
+    scenario: str
+    title: str
+    requirement: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceView:
+    """What to pin for one model.
+
+    Attributes:
+        model: The model.
+        look: ``all`` right, ``some`` right or ``none``: the style of the box.
+        lead: What to do, in a sentence.
+        requirement: The line for requirements.txt; empty if there is none to give.
+        notes: What to know about it.
+        uses: The same for each way of use.
+    """
+
+    model: str
+    look: str
+    lead: str
+    requirement: str
+    notes: tuple[str, ...]
+    uses: tuple[UseView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView:
+    """The story of one model."""
+
+    name: str
+    anchor: str
+    title: str
+    sentence: str
+    stories: tuple[StoryView, ...]
+    picture: Picture | None
+    legend: tuple[LegendView, ...]
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegendView:
+    """A style and what it means."""
+
+    style: str
+    word: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellView:
+    """A cell of the grid."""
+
+    style: str
+    symbol: str
+    word: str
+    look: str
+    href: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnView:
+    """A column of the grid."""
+
+    model: str
+    scenarios: tuple[str, ...]
+    places: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowView:
+    """A row of the grid: a release."""
+
+    name: str
+    anchor: str
+    href: str
+    date: str
+    commit: str
+    stale: bool
+    verdicts: tuple[VerdictView, ...]
+    cells: tuple[CellView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridView:
+    """Releases by cases, newest first."""
+
+    columns: tuple[ColumnView, ...]
+    rows: tuple[RowView, ...]
+    models: tuple[str, ...]
+    verdicts: tuple[Fact, ...]
+    mixed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The whole report.
+
+    Attributes:
+        title: Title of the page: the answer in a few words.
+        headline: The same as a heading.
+        summary: The answer in one or two sentences, with what was measured, when, and how
+            much of it is conclusive; the `summary` of results.json.
+        answer: The part of the summary that says who is affected.
+        measured: The part that says what it rests on.
+        tone: Whether the newest decided release is right.
+        badge: The message of the badge.
+        date: The day of the report.
+        generated_at: Its time.
+        coverage: Counts.
+        facts: The counts and dates worth seeing at once.
+        models: Their stories.
+        advice: What to pin.
+        grid: Releases by cases.
+        changes: What is new since the run before; None if no run is known.
+        since: When that run was.
+        limits: What was not measured, and why.
+        problems: What went wrong outside of any cell.
+        provenance: Where the report comes from.
+        method: How it is measured, paragraph by paragraph.
+        files: The machine-readable files and what each holds.
+        example_anchor: The anchor of one release, to show what such an anchor looks like.
+    """
+
+    title: str
+    headline: str
+    summary: str
+    answer: str
+    measured: str
+    tone: Tone
+    badge: str
+    date: str
+    generated_at: str
+    coverage: Coverage
+    facts: tuple[Fact, ...]
+    models: tuple[ModelView, ...]
+    advice: tuple[AdviceView, ...]
+    grid: GridView
+    changes: tuple[Change, ...] | None
+    since: str
+    limits: tuple[str, ...]
+    problems: tuple[str, ...]
+    provenance: tuple[Fact, ...]
+    method: tuple[str, ...]
+    files: tuple[Fact, ...]
+    example_anchor: str
