@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Final
 from matrix.records import Status
 from reports import answer as answers
 from reports.advice import advise
-from reports.build_grid import VERDICT_WORDS, grid_view
+from reports.build_grid import grid_view
 from reports.build_models import advice_view, model_view
 from reports.method import METHOD
+from reports.news import NO_NEWS, News
 from reports.paths import release_anchor
-from reports.view import View
+from reports.view import RunView, View
 from reports.words import (
     REASONS,
     STATUSES,
+    VERDICTS,
     count,
     join,
     model_key,
@@ -26,15 +28,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reports.answer import Coverage, ModelAnswer, MovingRef
-    from reports.changes import Change
     from reports.findings import Findings
     from reports.run import RunInfo
 
 SUBJECT: Final = "LongRoPE crossing in transformers"
 
 FILES: Final = (
-    ("results.json", "Everything: records, intervals, statements. Schema in the repository."),
+    (
+        "results.json",
+        "Everything: records, intervals, statements. The schema is in the repository.",
+    ),
     ("results.csv", "The records as a table."),
+    ("osv.json", "The affected releases in the form of OSV."),
+    ("constraints.txt", "What to point pip at."),
+    ("badge.json", "The answer as an endpoint for shields.io."),
+    ("feed.xml", "Every change as an Atom feed."),
     ("report.md", "This report as Markdown."),
 )
 
@@ -42,10 +50,15 @@ FILES: Final = (
 def build(
     findings: Findings,
     run: RunInfo,
-    changes: tuple[Change, ...] | None = None,
-    since: str = "",
+    news: News = NO_NEWS,
 ) -> View:
-    """Put the findings in words."""
+    """Put the findings in words.
+
+    Args:
+        findings: What the records say.
+        run: The run that they are reported for.
+        news: What is known of the runs before.
+    """
     covered = answers.coverage(findings.records, run)
     refs = answers.moving_refs(findings.statements, findings.records, run)
     names = sorted({record.model for record in findings.records}, key=model_key)
@@ -75,10 +88,14 @@ def build(
             advice_view(advise(name, findings.statements, findings.releases)) for name in names
         ),
         grid=grid_view(findings, refs),
-        changes=changes,
-        since=since,
+        changes=news.changes,
+        since=news.since,
+        runs=tuple(
+            RunView(when=past.generated_at, href=past.report, summary=past.summary)
+            for past in news.runs
+        ),
         limits=_limits(findings, run),
-        problems=run.problems,
+        problems=(*run.problems, *news.problems),
         provenance=_provenance(findings, run),
         method=METHOD,
         files=FILES,
@@ -116,15 +133,13 @@ def _facts(
     newest = [s for s in findings.statements if s.ref is None and said and s.model == said[0].model]
     if newest:
         last = newest[-1]
-        facts.append((f"Newest release, {last.transformers}", VERDICT_WORDS[last.statement]))
+        facts.append((f"Newest release, {last.transformers}", VERDICTS[last.statement]))
     for ref in refs:
         if said and ref.model == said[0].model:
             commit = f" at {ref.commit[:9]}" if ref.commit else ""
             day = f", {ref.measured_at}" if ref.measured_at else ""
             stale = " (stale)" if ref.stale else ""
-            facts.append(
-                (f"{ref.ref}{commit}{day}", VERDICT_WORDS[ref.statement.statement] + stale)
-            )
+            facts.append((f"{ref.ref}{commit}{day}", VERDICTS[ref.statement.statement] + stale))
     measured = {r.release for r in findings.records if r.status.conclusive}
     facts.append(("Releases with an answer", f"{len(measured):,}"))
     facts.append(("Planned cells conclusive", f"{covered.conclusive:,} of {covered.planned:,}"))

@@ -14,6 +14,7 @@ from reports.words import (
     DEFECTS,
     STATUSES,
     SYMBOLS,
+    VERDICTS,
     count,
     enumerate_some,
     join,
@@ -31,12 +32,6 @@ if TYPE_CHECKING:
     from reports.grid import Cell, Column
     from reports.verdicts import Statement
 
-VERDICT_WORDS: Final = {
-    Verdict.AFFECTED: "affected",
-    Verdict.FIXED: "fixed",
-    Verdict.NOT_AFFECTED: "not affected",
-    Verdict.UNDER_INVESTIGATION: "not decided",
-}
 VERDICT_SYMBOLS: Final = {
     Verdict.AFFECTED: SYMBOLS[Status.AFFECTED],
     Verdict.FIXED: SYMBOLS[Status.OK],
@@ -60,9 +55,9 @@ def verdict_view(statement: Statement) -> VerdictView:
         model=model,
         style=str(verdict),
         symbol=VERDICT_SYMBOLS[verdict],
-        word=VERDICT_WORDS[verdict],
+        word=VERDICTS[verdict],
         detail=detail,
-        say=f"{model} {VERDICT_WORDS[verdict]} ({detail})",
+        say=f"{model} {VERDICTS[verdict]} ({detail})",
     )
 
 
@@ -92,7 +87,7 @@ def grid_view(findings: Findings, refs: Sequence[MovingRef]) -> GridView:
         models=unique(model_title(column.model) for column in table.columns),
         verdicts=tuple(
             (str(verdict), word)
-            for verdict, word in VERDICT_WORDS.items()
+            for verdict, word in VERDICTS.items()
             if any(s.statement is verdict for s in findings.statements)
         ),
         mixed=any(column.mixed for column in table.columns),

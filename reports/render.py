@@ -112,7 +112,7 @@ def _clean_value(value: object) -> object:
 
 
 def _environment(*, autoescape: bool) -> Environment:
-    return Environment(
+    return Environment(  # noqa: S701 - Markdown is escaped by `finalize`
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
         undefined=StrictUndefined,

@@ -12,6 +12,7 @@ import msgspec
 
 from matrix.records import SCHEMA_VERSION, Record
 from reports.changes import Change
+from reports.paths import slug
 from reports.verdicts import Interval, Statement
 
 if TYPE_CHECKING:
@@ -33,6 +34,35 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     not_run: int
 
 
+class PastRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run whose report the site keeps.
+
+    Attributes:
+        generated_at: When its report was made.
+        check_revision: Revision of the checks whose records counted.
+        summary: Its answer.
+    """
+
+    generated_at: str
+    check_revision: str
+    summary: str
+
+    @property
+    def folder(self) -> str:
+        """Its folder in the site; made from its time, never from a path that somebody gave."""
+        return f"runs/{slug(self.generated_at.replace(':', ''))}"
+
+    @property
+    def report(self) -> str:
+        """Path of its report."""
+        return f"{self.folder}/report.md"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of all that is kept of it."""
+        return (self.report, f"{self.folder}/results.json")
+
+
 class Results(msgspec.Struct, frozen=True, kw_only=True):
     """The content of results.json.
 
@@ -48,6 +78,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
         intervals: Runs of tested releases, for each case and runtime.
         statements: What is said of each release.
         changes: Differences from the run before, newest first, this run's and older ones.
+        runs: The runs that the site keeps, newest first, this one among them.
     """
 
     schema_version: int
@@ -61,10 +92,15 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
     intervals: tuple[Interval, ...]
     statements: tuple[Statement, ...]
     changes: tuple[Change, ...]
+    runs: tuple[PastRun, ...]
 
 
 def results(
-    findings: Findings, view: View, run: RunInfo, changes: tuple[Change, ...] = ()
+    findings: Findings,
+    view: View,
+    run: RunInfo,
+    changes: tuple[Change, ...],
+    runs: tuple[PastRun, ...],
 ) -> Results:
     """The document of a run."""
     covered = view.coverage
@@ -87,6 +123,7 @@ def results(
         intervals=findings.intervals,
         statements=findings.statements,
         changes=changes,
+        runs=runs,
     )
 
 

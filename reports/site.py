@@ -6,20 +6,30 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from reports import csvfile, render
+from reports import render
 from reports.build import build
 from reports.build_grid import verdict_view
+from reports.changes import Said, compare, remembered
 from reports.evidence import release_view
 from reports.findings import conclude
+from reports.news import News
+from reports.outputs.badge import badge
+from reports.outputs.constraints import constraints_txt
+from reports.outputs.csvfile import results_csv
+from reports.outputs.feed import feed
+from reports.outputs.osv import osv
 from reports.paths import release_page
-from reports.results import encode, results
+from reports.previous import kept_files, kept_runs, read_previous
+from reports.results import PastRun, encode, results
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from matrix.records import Record
+    from reports.changes import Change
     from reports.findings import Findings
+    from reports.previous import Previous
     from reports.run import RunInfo
     from reports.view import View
 
@@ -66,30 +76,93 @@ def render_site(
     Raises:
         OSError: A file cannot be written.
     """
+    before = read_previous(previous)
     findings = conclude(records, run)
-    view = build(findings, run)
-    for path, content in files(findings, view, run):
+    material = _material(findings, run, before)
+    for path, content in files(material):
         target = site / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
-    return Answer(summary=view.summary, view=view, site=site)
+    return Answer(summary=material.view.summary, view=material.view, site=site)
 
 
-def files(findings: Findings, view: View, run: RunInfo) -> Iterator[tuple[str, bytes]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """Everything that the files of a site are made of.
+
+    Attributes:
+        findings: What the records say.
+        run: The run that they are reported for.
+        view: The findings in words.
+        changes: Every change that the site remembers.
+        runs: Every run that the site keeps.
+        kept: Files of former runs, path and content.
+    """
+
+    findings: Findings
+    run: RunInfo
+    view: View
+    changes: tuple[Change, ...]
+    runs: tuple[PastRun, ...]
+    kept: tuple[tuple[str, bytes], ...]
+
+
+def _material(findings: Findings, run: RunInfo, before: Previous) -> Material:
+    said = before.said
+    new = None
+    if said is not None:
+        now = Said(
+            check_revision=run.check_revision,
+            records=findings.records,
+            statements=findings.statements,
+        )
+        new = compare(said, now, run.generated_at)
+    earlier = kept_runs(before)
+    news = News(
+        changes=new,
+        since=before.results.generated_at if before.results else "",
+        runs=earlier,
+        problems=(before.problem,) if before.problem else (),
+    )
+    view = build(findings, run, news)
+    this = PastRun(
+        generated_at=run.generated_at, check_revision=run.check_revision, summary=view.summary
+    )
+    return Material(
+        findings=findings,
+        run=run,
+        view=view,
+        changes=remembered(new or (), before.results.changes if before.results else ()),
+        runs=(this, *(past for past in earlier if past.generated_at != this.generated_at)),
+        kept=tuple(kept_files(before)),
+    )
+
+
+def files(material: Material) -> Iterator[tuple[str, bytes]]:
     """Every file of the site, path and content, one after the other."""
+    view = material.view
     page = render.html().get_template("index.html.j2")
     yield "index.html", _text(page.render(view=view, root=""))
-    yield "report.md", _text(render.markdown().get_template("report.md.j2").render(view=view))
-    for name, content in machine_readable(findings, view, run):
+    yield from material.kept
+    keep = dict(zip(("report.md", "results.json"), material.runs[0].files, strict=True))
+    for name, content in machine_readable(material):
         yield name, content
         yield f"{STABLE}/{name}", content
-    yield from _release_pages(findings, view, run)
+        if name in keep:
+            yield keep[name], content
+    yield from _release_pages(material.findings, view, material.run)
 
 
-def machine_readable(findings: Findings, view: View, run: RunInfo) -> Iterator[tuple[str, bytes]]:
-    """The files for programs."""
-    yield "results.json", encode(results(findings, view, run))
-    yield "results.csv", csvfile.results_csv(findings.records)
+def machine_readable(material: Material) -> Iterator[tuple[str, bytes]]:
+    """The files for programs, and the Markdown."""
+    findings, view, run = material.findings, material.view, material.run
+    yield "report.md", _text(render.markdown().get_template("report.md.j2").render(view=view))
+    yield "results.json", encode(results(findings, view, run, material.changes, material.runs))
+    yield "results.csv", results_csv(findings.records)
+    yield "osv.json", encode(osv(findings, view, run))
+    yield "badge.json", encode(badge(view))
+    yield "feed.xml", feed(view, material.changes, run)
+    yield "constraints.txt", constraints_txt(view)
 
 
 def _release_pages(findings: Findings, view: View, run: RunInfo) -> Iterator[tuple[str, bytes]]:

@@ -163,6 +163,15 @@ class GridView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run that the site keeps: when it was made, where its report is, what it said."""
+
+    when: str
+    href: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """The whole report.
 
@@ -184,6 +193,7 @@ class View:
         grid: Releases by cases.
         changes: What is new since the run before; None if no run is known.
         since: When that run was.
+        runs: The runs that the site keeps.
         limits: What was not measured, and why.
         problems: What went wrong outside of any cell.
         provenance: Where the report comes from.
@@ -208,6 +218,7 @@ class View:
     grid: GridView
     changes: tuple[Change, ...] | None
     since: str
+    runs: tuple[RunView, ...]
     limits: tuple[str, ...]
     problems: tuple[str, ...]
     provenance: tuple[Fact, ...]

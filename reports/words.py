@@ -113,6 +113,13 @@ REASONS: Final = {
     Reason.CHECK_ERROR: "the check itself failed",
 }
 
+VERDICTS: Final = {
+    "affected": "affected",
+    "fixed": "fixed",
+    "not_affected": "not affected",
+    "under_investigation": "not decided",
+}
+
 SYMBOLS: Final = {
     Status.OK: "✓",
     Status.AFFECTED: "✕",

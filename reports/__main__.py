@@ -1,0 +1,121 @@
+"""``python -m reports``: gather the records, render the site, print the answer.
+
+Inside a run it also reports what the plan asked for in vain; by itself (``nox -s report``) it
+renders what is recorded, runs nothing and needs no network.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from checks.revision import check_revision
+from matrix.errors import DiskFullError, HarnessError
+from matrix.gather import gather
+from matrix.ledger import COMMITTED_LEDGER, DISK_FULL, Ledger
+from matrix.machine import harness_commit, now
+from matrix.options import parse_options
+from matrix.plan import read_plan
+from matrix.work import ROOT, work_folder
+from reports.run import RunInfo
+from reports.site import render_site
+from reports.terminal import print_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matrix.options import Options
+    from matrix.records import Record
+
+SITE = ROOT / "reports" / "site"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Render the site; returns the exit code."""
+    console = Console(highlight=False)
+    try:
+        render_command(parse_options(arguments, prog="python -m reports"), console)
+    except HarnessError as error:
+        console.print(f"\nreports: {error.message}\n  → {error.advice}", markup=False)
+        return error.exit_code
+    return 0
+
+
+def render_command(options: Options, console: Console) -> None:
+    """Gather, render and print.
+
+    Raises:
+        DiskFullError: No space is left for the site.
+        CorruptFileError: The plan of this run cannot be read.
+    """
+    work = work_folder()
+    plan = read_plan(work.plan) if work.plan.exists() else None
+    committed, local = Ledger(COMMITTED_LEDGER), work.ledger
+    known, damaged = committed.load()
+    here, damaged_here = local.load()
+    gathered = gather(known, here, plan)
+    damage = tuple(f"a damaged file is passed over: {one}" for one in (*damaged, *damaged_here))
+    run = RunInfo(
+        generated_at=made_at(os.environ),
+        check_revision=plan.check_revision if plan else check_revision(),
+        harness_commit=harness_commit(ROOT),
+        repository=repository_url(os.environ),
+        planned=plan.requested if plan else (),
+        releases=tuple(release.version for release in plan.stable) if plan else (),
+        local=gathered.local,
+        problems=(*(plan.problems if plan else ()), *damage),
+        packages=locks(gathered.records, (committed, local)),
+        stale_after_days=plan.stale_after_days if plan else 7,
+    )
+    site = options.site or SITE
+    try:
+        answer = render_site(gathered.records, run, site, previous=previous_results(site))
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise DiskFullError(
+            f"No space is left to write the report to {site}.",
+            advice="Free some space and run `nox -s report`; the records are kept.",
+        ) from error
+    print_answer(answer, console)
+
+
+def made_at(environ: Mapping[str, str]) -> str:
+    """The time of the report; ``SOURCE_DATE_EPOCH`` fixes it, for builds that must repeat."""
+    epoch = environ.get("SOURCE_DATE_EPOCH", "")
+    if not epoch.isdecimal():
+        return now()
+    return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def repository_url(environ: Mapping[str, str]) -> str | None:
+    """Where this repository is published, as far as the platform tells."""
+    server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
+    return f"{server}/{name}" if server and name else None
+
+
+def locks(records: Sequence[Record], ledgers: Sequence[Ledger]) -> dict[str, tuple[str, ...]]:
+    """The packages behind every key that a record names."""
+    keys = {record.provenance.packages for record in records} - {None}
+    found: dict[str, tuple[str, ...]] = {}
+    for key in sorted(key for key in keys if key):
+        texts = (ledger.lock(key) for ledger in ledgers)
+        text = next((text for text in texts if text is not None), None)
+        if text is not None:
+            found[key] = tuple(text.split())
+    return found
+
+
+def previous_results(site: Path) -> Path | None:
+    """The results of the run before, if this folder holds any."""
+    path = site / "results.json"
+    return path if path.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

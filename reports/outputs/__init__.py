@@ -1,0 +1,1 @@
+"""The files for programs, each in the form of its public standard."""

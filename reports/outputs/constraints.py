@@ -1,0 +1,26 @@
+"""constraints.txt: what to point `pip install -c` at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reports.render import clean
+
+if TYPE_CHECKING:
+    from reports.view import View
+
+
+def constraints_txt(view: View) -> bytes:
+    """The specifier of the first model, if its releases are right in every way of use.
+
+    Anything less is a comment: a constraint must not pin somebody to a release that is wrong.
+    """
+    lines = [f"# {view.headline} ({view.date})", f"# {view.measured}"]
+    for index, advice in enumerate(view.advice):
+        lines.extend(["#", f"# {advice.lead}"])
+        lines.extend(f"# {note}" for note in advice.notes)
+        if advice.requirement:
+            usable = index == 0 and advice.look == "all"
+            lines.append(advice.requirement if usable else f"# {advice.requirement}")
+    text = "\n".join(" ".join(clean(line).split()) for line in lines)
+    return f"{text}\n".encode("utf-8", "replace")
