@@ -104,8 +104,8 @@ def compare(before: Said, after: Said, at: str) -> tuple[Change, ...]:
             kind=kind,
             release=statement.release,
             model=statement.model,
-            before=was and was.statement,
-            after=now and now.statement,
+            before=None if was is None else was.statement,
+            after=None if now is None else now.statement,
             text=_text(was, now),
             why=_why(before, after, was, now, old_records[key], new_records[key]),
         )

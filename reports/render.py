@@ -112,9 +112,9 @@ def _clean_value(value: object) -> object:
 
 
 def _environment(*, autoescape: bool) -> Environment:
-    return Environment(  # noqa: S701 - Markdown is escaped by `finalize`
+    return Environment(
         loader=FileSystemLoader(TEMPLATES),
-        autoescape=autoescape,
+        autoescape=autoescape,  # noqa: S701 - Markdown is escaped by `finalize`
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
