@@ -90,6 +90,7 @@ def plan_command(options: Options, reporter: Reporter) -> None:
         published=lambda project: published(project, where),
         resolve_ref=resolve_ref,
         devices=present_devices(),
+        now=now,
         base=ROOT,
     )
     with reporter.phase("resolving releases"):
@@ -122,6 +123,7 @@ def cells_command(runtime_name: str, options: Options, reporter: Reporter) -> No
     if runtime is None:
         reporter.say(f"{runtime_name}: not chosen for this run")
         return
+    runtime_name = runtime.name
     _, ledger = ledgers(work, options)
     todo = plan.cells_of(runtime_name)
     if options.shard:

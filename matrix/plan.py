@@ -52,6 +52,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         check_revision: Revision of the checks that it was made for.
+        made_at: When it was made, ISO 8601 in UTC.
+        names: How the user named each runtime -> its name with versions resolved.
         package: The package whose releases these are.
         runtimes: The runtimes chosen.
         releases: The releases asked for, as resolved.
@@ -67,6 +69,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     check_revision: str
+    made_at: str
+    names: dict[str, str]
     package: str
     runtimes: tuple[Runtime, ...]
     releases: tuple[Release, ...]
@@ -85,7 +89,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(cell for cell in self.cells if cell.runtime == runtime)
 
     def runtime(self, name: str) -> Runtime | None:
-        """The chosen runtime of that name."""
+        """The chosen runtime of that name, or that the user called by it."""
+        name = self.names.get(name, name)
         return next((one for one in self.runtimes if one.name == name), None)
 
     @property
@@ -112,19 +117,25 @@ def split_cases(
 class Known:
     """What the ledgers know, ready to be asked."""
 
-    def __init__(self, records: Iterable[Record], check_revision: str) -> None:
+    def __init__(
+        self, records: Iterable[Record], check_revision: str, *, any_status: bool = False
+    ) -> None:
+        """Index `records`; with `any_status` also those that are worth another try."""
         self._settled = {
             (_identity(record.source, record.release, record.commit), record.runtime, record.case)
             for record in records
-            if record.provenance.check_revision == check_revision and is_settled(record)
+            if record.provenance.check_revision == check_revision
+            and (any_status or is_settled(record))
         }
 
-    def missing(self, release: Release, runtime: str, cases: Sequence[str]) -> tuple[str, ...]:
-        """Those of `cases` that have to be run on this cell.
+    def missing(
+        self, release: Release, runtime: str, cases: Sequence[str], *, always: bool = True
+    ) -> tuple[str, ...]:
+        """Those of `cases` of this cell that are not known.
 
-        A local path is always run again: what it holds may have changed.
+        With `always`, a local path counts as unknown: what it holds may have changed.
         """
-        if release.source is Source.PATH:
+        if always and release.source is Source.PATH:
             return tuple(cases)
         identity = _identity(release.source, release.name, release.commit)
         return tuple(case for case in cases if (identity, runtime, case) not in self._settled)

@@ -101,6 +101,7 @@ class Evidence(
         trace: Tokens fed + tokens cached, forward by forward: ``4+0 1+4 …``.
         hypothesis: The defect whose predicted logits match the observed ones.
         distance: Relative error between the two.
+        detail: What exactly the hypothesis says: ``only the last 1 of 9 tokens``.
         distances: The same for every hypothesis tried.
         oracles: Which of U and R agree, in words.
         reading: What that combination means (CHECK.md, "Two oracles").
@@ -124,6 +125,7 @@ class Evidence(
     trace: str | None = None
     hypothesis: str | None = None
     distance: float | None = None
+    detail: str | None = None
     distances: dict[str, float | None] | None = None
     oracles: str | None = None
     reading: str | None = None

@@ -33,12 +33,14 @@ class World:
         published: Gives every version of a project on the index.
         resolve_ref: Gives the commit of (url, ref).
         devices: Devices of this machine.
+        now: The clock.
         base: Folder that relative paths start from.
     """
 
     published: Callable[[str], Sequence[Published]]
     resolve_ref: Callable[[str, str], str | None]
     devices: tuple[str, ...]
+    now: Callable[[], str]
     base: Path
 
 
@@ -65,7 +67,8 @@ def make_plan(
     )
     releases = resolver.resolve(options.releases or grid.run)
     stable = tuple(as_release(one) for one in resolver.stable())
-    runtimes = choose_runtimes(grid, options.runtimes, world)
+    names = choose_runtimes(grid, options.runtimes, world)
+    runtimes = tuple(dict.fromkeys(names.values()))
     present, absent = split_cases(selection(grid, options).cases(), world.devices)
     current, _ = split_by_revision(records, check_revision)
     known = None if options.fresh else Known(current, check_revision)
@@ -75,6 +78,8 @@ def make_plan(
         limits = replace(limits, workers=options.workers)
     return Plan(
         check_revision=check_revision,
+        made_at=world.now(),
+        names={asked: runtime.name for asked, runtime in names.items()},
         package=grid.package,
         runtimes=runtimes,
         releases=releases,
@@ -101,10 +106,11 @@ def selection(grid: Grid, options: Options) -> Selection:
     )
 
 
-def choose_runtimes(grid: Grid, names: Sequence[str], world: World) -> tuple[Runtime, ...]:
+def choose_runtimes(grid: Grid, names: Sequence[str], world: World) -> dict[str, Runtime]:
     """The runtimes that `names` stand for: the grid's first without any, ``all`` of them.
 
-    A pair that is not in the grid may be named as well.
+    Each comes under the name that it was chosen by, with its torch resolved. A pair that is
+    not in the grid may be named as well.
 
     Raises:
         OptionsError: A name is no pair, or its torch does not exist.
@@ -116,8 +122,7 @@ def choose_runtimes(grid: Grid, names: Sequence[str], world: World) -> tuple[Run
         by_name = {runtime.name: runtime for runtime in grid.runtimes}
         for name in names:
             chosen += grid.runtimes if name == "all" else [by_name.get(name) or _pair(name)]
-    resolved = [_resolve_torch(runtime, world) for runtime in chosen]
-    return tuple(dict.fromkeys(resolved))
+    return {runtime.name: _resolve_torch(runtime, world) for runtime in chosen}
 
 
 def _pair(name: str) -> Runtime:
