@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,12 +243,18 @@ def crop_cache(cache: Any, length: int) -> Any:
 
     Raises:
         Unsupported: ``no_feature``, this kind of cache cannot be cropped.
+        CheckError: it was, and holds another number of tokens.
     """
     if isinstance(cache, tuple):
         return tuple(tuple(part[:, :, :length] for part in layer) for layer in cache)
     if not callable(getattr(cache, "crop", None)):
         raise Unsupported("no_feature", f"{type(cache).__name__} cannot be cropped")
-    cache.crop(length)
+    try:
+        cache.crop(length)
+    except ValueError:  # newer caches are told how many tokens to remove
+        cache.crop(length - cache_length(cache))
+    if cache_length(cache) != length:
+        raise CheckError(f"cropped to {length} tokens, the cache holds {cache_length(cache)}")
     return cache
 
 
@@ -256,10 +264,111 @@ def call(model: torch.nn.Module, **arguments: Any) -> Any:
         return model(return_dict=True, **arguments)
 
 
-def last_logits(output: Any) -> torch.Tensor:
-    """Logits at the last position, (rows, vocabulary) float32 on the CPU."""
+def logits_after(output: Any, column: int = -1) -> torch.Tensor:
+    """Logits at one column, the last by default: (rows, vocabulary) float32 on the CPU."""
     logits: torch.Tensor = output.logits
-    return logits[:, -1].detach().to(device="cpu", dtype=torch.float32)
+    return logits[:, column].detach().to(device="cpu", dtype=torch.float32)
+
+
+def rotary_tables(
+    model: torch.nn.Module, positions: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the model's rotary embedding gives for *positions*.
+
+    Older releases have one in every layer, some are asked by length and not by positions.
+
+    Args:
+        positions: 0, 1, 2, ... in one row, (1, length).
+
+    Returns:
+        cos and sin, (1, length, rotated) float32.
+
+    Raises:
+        CheckError: the model has no module that looks like one.
+    """
+    rotary = next(
+        (
+            part
+            for name, part in model.named_modules()
+            if "RotaryEmbedding" in type(part).__name__
+            and not any(word in name for word in ("image", "audio", "vision"))
+        ),
+        None,
+    )
+    if rotary is None:
+        raise CheckError("the model has no rotary embedding")
+    device = next(model.parameters()).device
+    length = int(positions.shape[1])
+    like = torch.zeros(1, 1, length, 2, device=device)
+    if accepts(rotary.forward, "position_ids"):
+        with torch.no_grad():
+            cos, sin = rotary(like, position_ids=positions.to(device))
+    else:
+        with torch.no_grad():
+            cos, sin = rotary(like, seq_len=length)
+    return cos.reshape(1, length, -1).cpu(), sin.reshape(1, length, -1).cpu()
+
+
+def generate_batch(
+    model: Any, prompts: Sequence[Sequence[int]], new_tokens: int
+) -> list[list[int]]:
+    """Serve *prompts* by continuous batching, greedily.
+
+    Its cache is sized here; left alone, it would take most of the machine's memory.
+
+    Returns:
+        Prompt and answer of each request, in order.
+
+    Raises:
+        Unsupported: ``no_feature``, this release has no continuous batching.
+        RuntimeError: the serving loop ended without an answer to every request.
+    """
+    if not callable(getattr(model, "generate_batch", None)):
+        raise Unsupported("no_feature", "no generate_batch in this release")
+    from transformers.generation import configuration_utils as configurations
+
+    sizes = {"num_blocks": 16, "max_batch_tokens": 64}
+    config = configurations.GenerationConfig(
+        max_new_tokens=new_tokens, do_sample=False, eos_token_id=-1, pad_token_id=PAD
+    )
+    options: dict[str, Any] = {"generation_config": config, "progress_bar": False}
+    if accepts(model.generate_batch, "continuous_batching_config"):
+        own_class = configurations.ContinuousBatchingConfig
+        page = "page_size" if accepts(own_class, "page_size") else "block_size"
+        options["continuous_batching_config"] = own_class(**{**sizes, page: 16})
+    else:
+        for name, value in {**sizes, "block_size": 16}.items():
+            setattr(config, name, value)
+    with _little_memory():
+        answers = model.generate_batch([list(prompt) for prompt in prompts], **options)
+    values = list(answers.values()) if isinstance(answers, Mapping) else list(answers)
+    by_prompt = {tuple(value.prompt_ids): list(value.generated_tokens) for value in values}
+    missing = [prompt for prompt in prompts if tuple(prompt) not in by_prompt]
+    if missing:
+        raise RuntimeError(f"{len(missing)} of {len(prompts)} requests were not answered")
+    return [[*prompt, *by_prompt[tuple(prompt)]] for prompt in prompts]
+
+
+@contextmanager
+def _little_memory() -> Iterator[None]:
+    """Let the serving loop believe in a machine of one free gigabyte.
+
+    It measures the machine even where it is told its sizes, and some releases can't do so on a
+    CPU without another package.
+    """
+    name, told = "get_device_and_memory_breakdown", (torch.device("cpu"), 2**30, 0, 0)
+    kept = [
+        (module, getattr(module, name))
+        for key, module in list(sys.modules.items())
+        if key.startswith("transformers.generation.continuous_batching") and hasattr(module, name)
+    ]
+    for module, _ in kept:
+        setattr(module, name, lambda: told)
+    try:
+        yield
+    finally:
+        for module, function in kept:
+            setattr(module, name, function)
 
 
 def accepts(function: Any, name: str) -> bool:

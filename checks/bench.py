@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -34,15 +34,17 @@ class Bench:
         case: what is measured.
         spec: the model's names and options.
         shape: its size; ``shape.original`` is O as the model knows it.
-        boundary: O as the scenario counts its lengths. The negative control gives the model a
-            larger O and leaves the lengths as they are.
+        base: the plain shape it was made from.
+        crossing: whether O is within reach. The negative control gives the model a larger O and
+            leaves the lengths as they are.
         model: the release's model with our weights.
     """
 
     case: Case
     spec: ModelSpec
     shape: Shape
-    boundary: int
+    base: Shape
+    crossing: bool
     model: Any
 
     @classmethod
@@ -54,11 +56,15 @@ class Bench:
         """
         spec = SPECS[case.model]
         shape = spec.shape(base)
-        boundary = shape.original
         if not crossing:
             shape = shape.out_of_reach()
         model = adapt.build_model(spec, shape, case.attention, case.device, DTYPES[case.dtype])
-        return cls(case, spec, shape, boundary, model)
+        return cls(case, spec, shape, base, crossing, model)
+
+    @property
+    def boundary(self) -> int:
+        """O as the scenario counts its lengths, whatever the model's own is."""
+        return self.base.original
 
     def prompt(self, length: int, rows: int = 2, stream: str = "prompt") -> torch.Tensor:
         """Random ids, (rows, length); a longer prompt begins with the shorter one."""
@@ -92,6 +98,12 @@ class Bench:
         Returns:
             Logits at the last position, (rows, vocabulary) float32.
         """
+        return self.uncached_at(tokens, mask, [tokens.shape[1]])[0]
+
+    def uncached_at(
+        self, tokens: torch.Tensor, mask: torch.Tensor, lengths: Sequence[int]
+    ) -> list[torch.Tensor]:
+        """Oracle U after several prefixes of one text that have the same set of factors."""
         output = adapt.call(
             self.model,
             input_ids=self.to_device(tokens),
@@ -99,7 +111,14 @@ class Bench:
             position_ids=self.to_device(positions_of(mask)),
             use_cache=False,
         )
-        return adapt.last_logits(output)
+        return [adapt.logits_after(output, length - 1) for length in lengths]
+
+    def own(self, run: Run) -> Run:
+        """*run* with the answers of this bench's model as those of oracle U."""
+        steps = tuple(
+            replace(step, expected=self.uncached(step.tokens, step.mask)) for step in run.steps
+        )
+        return replace(run, steps=steps)
 
     def generate(
         self,
@@ -108,8 +127,7 @@ class Bench:
         *,
         mask: torch.Tensor | None = None,
         as_embeddings: bool = False,
-        drafts: Sequence[Any] = (),
-        prepare: Callable[[], Any] | None = None,
+        drafted: bool = False,
         **options: Any,
     ) -> Run:
         """Let the release generate, and watch.
@@ -118,14 +136,14 @@ class Bench:
             tokens, mask: the prompt, (rows, length), padded on the left.
             new_tokens: how many to generate; there is no end of sequence.
             as_embeddings: give the prompt as embeddings, not as ids.
-            drafts: other models that take part, whose logits aren't judged.
+            drafted: others propose tokens; what they say isn't judged.
             options: passed to ``generate``.
 
         Raises:
             CheckError: the release generated, and nothing of it could be seen.
         """
         mask = torch.ones_like(tokens) if mask is None else mask
-        recorder = Recorder()
+        recorder = Recorder(drafted)
         settings: dict[str, Any] = {
             "max_new_tokens": new_tokens,
             "do_sample": False,
@@ -141,7 +159,7 @@ class Bench:
                 settings["inputs_embeds"] = self.model.get_input_embeddings()(ids)
         else:
             settings["input_ids"] = ids
-        with recorder.watching(self.model, drafts), torch.no_grad():
+        with recorder.watching(self.model), torch.no_grad():
             output = self.model.generate(
                 attention_mask=self.to_device(mask),
                 logits_processor=adapt.logits_processor(recorder.observe),
@@ -199,8 +217,6 @@ class Bench:
         tokens: torch.Tensor,
         mask: torch.Tensor,
         recorder: Recorder,
-        *,
-        model: Any = None,
         **arguments: Any,
     ) -> tuple[Step, Any]:
         """One forward by hand over the last columns of a prefix, and what it returned.
@@ -210,6 +226,6 @@ class Bench:
             arguments: given to the model, ``input_ids`` among them.
         """
         with recorder.watching(self.model):
-            output = adapt.call(model or self.model, **arguments)
-        logits = adapt.last_logits(output)
+            output = adapt.call(self.model, **arguments)
+        logits = adapt.logits_after(output)
         return Step(tokens, mask, logits, len(recorder.calls) - 1), output

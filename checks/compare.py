@@ -59,7 +59,7 @@ TOLERANCES: Mapping[str, Tolerance] = MappingProxyType(
 
 
 def relative_error(observed: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """max |observed - expected| / max |expected|, over the last dimension.
+    """Max |observed - expected| / max |expected|, over the last dimension.
 
     Args:
         observed, expected: (rows, vocabulary).

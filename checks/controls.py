@@ -8,6 +8,7 @@ that a defect would show. *sabotage*: a generation whose prefix is dropped on pu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -17,7 +18,10 @@ from checks.compare import Agreement, Tolerance, relative_error
 from checks.errors import CheckError
 from checks.observation import Run, Step
 from checks.oracles import against_uncached
-from checks.reference import Reference, Variant
+from checks.reference import Reference, Variant, is_long
+
+_SABOTAGED = 9
+"""Tokens of the prompt that is sabotaged; a dropped prefix shows at any length."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +61,32 @@ def below(control: Bench, run: Run, tolerance: Tolerance) -> float | None:
     return against_uncached(control, run.steps, tolerance).worst
 
 
+def below_in_itself(bench: Bench, run: Run, tolerance: Tolerance) -> float:
+    """The error of those steps of *run* that come before anything has crossed.
+
+    Raises:
+        CheckError: there are none.
+    """
+    before = tuple(
+        takewhile(lambda step: not is_long(bench.shape, step.mask), run.steps)
+    )
+    if not before:
+        raise CheckError("the scenario has no step below O to be its own control")
+    return against_uncached(bench, before, tolerance).worst
+
+
 def power(reference: Reference, step: Step) -> tuple[float, float]:
     """How far apart both sets of factors, and the last token alone, are: the least of all rows."""
+    long = is_long(reference.shape, step.mask)
     right = reference.logits(step.tokens, step.mask)
-    both = [reference.logits(step.tokens, step.mask, Variant(long=long)) for long in (False, True)]
-    last = reference.logits(step.tokens, step.mask, Variant(forget=step.length - 1))
-    return float(relative_error(*both).min()), float(relative_error(last, right).min())
+    other = reference.logits(step.tokens, step.mask, Variant(long=not long))
+    alone = Variant(long=long, positions=step.mask.sum(dim=1, keepdim=True) - 1)
+    last = reference.logits(step.tokens[:, -1:], step.mask[:, -1:], alone)
+    return float(relative_error(other, right).min()), float(relative_error(last, right).min())
 
 
 def sabotage(bench: Bench, tolerance: Tolerance) -> float:
-    """Error of a generation past O whose every forward gets only its last token.
+    """Error of a generation whose every forward gets only its last token.
 
     Raises:
         CheckError: the forward's arguments are not what the sabotage knows to cut.
@@ -89,9 +109,9 @@ def sabotage(bench: Bench, tolerance: Tolerance) -> float:
 
     handle = bench.model.register_forward_pre_hook(drop_prefix, with_kwargs=True)
     try:
-        run = bench.generate(bench.prompt(bench.boundary + 1), 1, use_cache=False)
+        run = bench.generate(bench.prompt(_SABOTAGED), 1, use_cache=False)
     finally:
         handle.remove()
-    if width != bench.boundary + 1:
+    if width != _SABOTAGED:
         raise CheckError(f"the sabotage met a forward of {width} tokens")
     return against_uncached(bench, run.steps, tolerance).worst

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -16,7 +16,6 @@ from checks.compare import Tolerance, relative_error
 from checks.models import Shape
 from checks.observation import Call, Step
 from checks.reference import Reference, Variant, attention_scaling, is_long
-
 
 _LARGEST_SEARCHED = 64
 
@@ -133,13 +132,19 @@ def _plain(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
         blind = "wrong_mask"
     yield Hypothesis(blind, Variant(attention="nothing"), "nothing is seen")
     yield Hypothesis("wrong_mask", Variant(attention="everything alike"), "all is hidden alike")
-    yield _stale(step, shape.original, long)
+    if shape.original < length:
+        yield _stale(step, shape.original, long)
     yield Hypothesis("wrong_mask", Variant(causal=False), "later tokens are seen")
     yield Hypothesis("wrong_factor", Variant(long=not long), "the other set throughout")
     yield Hypothesis(
         "wrong_factor",
         Variant(long=not long, scaling=attention_scaling(shape, long)),
         "the other set throughout, with the right scaling",
+    )
+    yield Hypothesis(
+        "wrong_factor",
+        Variant(long=not long, scaling=1.0),
+        "the other set throughout, without scaling",
     )
     yield Hypothesis("wrong_scaling", Variant(scaling=1.0), "no scaling")
 
@@ -186,6 +191,11 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
             yield Hypothesis("wrong_mask", Variant(window=window), f"a window of {window}")
     if shape.window is not None:
         yield Hypothesis("wrong_mask", Variant(window=None), "no window")
+        # Older releases count their windows otherwise, which a second defect must not hide.
+        for window in range(1, length + 1 if shape.original < length else 1):
+            stale = _stale(step, shape.original, long)
+            variant = replace(stale.variant, window=window)
+            yield Hypothesis("stale_keys", variant, f"{stale.detail}, in a window of {window}")
 
 
 def _fit_scaling(

@@ -74,7 +74,6 @@ def import_transformers() -> ImportFailure | None:
                 import torch
 
                 torch.set_num_threads(1)
-                import transformers.modeling_utils
             except BaseException as error:
                 if isinstance(error, (KeyboardInterrupt, SystemExit)):
                     raise

@@ -62,28 +62,39 @@ def describe(error: BaseException, frames: int = 3) -> str:
 
 def _measure(case: Case) -> Result:
     tolerance = TOLERANCES[case.dtype]
-    run_scenario, shape = registry.function_of(case.scenario), registry.shape_of(case.scenario)
-    bench = Bench.build(case, shape)
-    control = Bench.build(case, shape, crossing=False)
+    plan = registry.plan_of(case.scenario)
+    bench = Bench.build(case, plan.shape)
+    below = None if plan.own_control else _negative_control(case, plan, tolerance)
     try:
-        below = controls.below(control, run_scenario(control), tolerance)
+        run = plan.run(bench)
+    except NotMeasured:
+        raise
+    except Exception as error:
+        if plan.own_control:  # whether the crossing is to blame, only a control can tell
+            below = _negative_control(case, plan, tolerance)
+        return _crashed(bench, error, below, tolerance)
+    if not run.steps:
+        return _judged_without_logits(bench, run, tolerance)
+    if plan.own_control:
+        below = controls.below_in_itself(bench, run, tolerance)
+    return _judged(bench, run, below, tolerance)
+
+
+def _negative_control(case: Case, plan: registry.Plan, tolerance: Tolerance) -> float | None:
+    """The error of the scenario where nothing crosses.
+
+    Raises:
+        Unsupported: it fails even there, so this release cannot do it.
+    """
+    control = Bench.build(case, plan.shape, crossing=False)
+    try:
+        return controls.below(control, plan.run(control), tolerance)
     except NotMeasured:
         raise
     except Exception as error:
         if not SCENARIOS[case.scenario].optional:
             raise
-        # It fails even where nothing crosses: this release cannot do it.
         raise Unsupported("no_feature", describe(error)) from None
-    del control
-    try:
-        run = run_scenario(bench)
-    except NotMeasured:
-        raise
-    except Exception as error:
-        return _crashed(bench, error, below, tolerance)
-    if not run.steps:
-        return _judged_without_logits(bench, run, tolerance)
-    return _judged(bench, run, below, tolerance)
 
 
 def _common(bench: Bench, tolerance: Tolerance) -> dict[str, Any]:

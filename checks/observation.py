@@ -131,26 +131,35 @@ class Run:
 
 @dataclass
 class Recorder:
-    """Collects the calls of a model, and the prefixes and scores of its generation."""
+    """Collects the calls of a model, and the prefixes and scores of its generation.
 
+    Attributes:
+        drafted: others take part in the generation. A draft model's logits, and the made-up ones
+            by which a look-up filters its drafts, pass the same logits processor; only those are
+            kept that the model's last forward gave.
+    """
+
+    drafted: bool = False
     calls: list[Call] = field(default_factory=list)
     seen: list[tuple[torch.Tensor, torch.Tensor, int]] = field(default_factory=list)
-    foreign: bool = False
+    _given: torch.Tensor | None = None
 
     def observe(self, input_ids: torch.Tensor, scores: torch.Tensor) -> None:
         """One prefix and its scores, from the logits processor."""
-        if self.foreign:
-            return  # a draft model speaks, whose logits nobody promised
-        self.seen.append(
-            (
-                input_ids.detach().cpu().clone(),
-                scores.detach().to(device="cpu", dtype=torch.float32, copy=True),
-                len(self.calls) - 1,
-            )
-        )
+        scores = scores.detach().to(device="cpu", dtype=torch.float32, copy=True)
+        if self.drafted and not self._gave(scores):
+            return
+        self.seen.append((input_ids.detach().cpu().clone(), scores, len(self.calls) - 1))
+
+    def _gave(self, scores: torch.Tensor) -> bool:
+        if self._given is None or self._given.shape[0] != scores.shape[0]:
+            return False
+        return bool((self._given == scores[:, None]).all(dim=-1).all(dim=0).any())
+
+    def _after(self, _module: Any, _args: Any, output: Any) -> None:
+        self._given = output.logits.detach().to(device="cpu", dtype=torch.float32)
 
     def _before(self, _module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.foreign = False
         cache = adapt.find_cache([*args, *kwargs.values()])
         ids = kwargs.get("input_ids", args[0] if args else None)
         fed = ids if ids is not None else kwargs.get("inputs_embeds")
@@ -164,18 +173,12 @@ class Recorder:
             )
         )
 
-    def _draft(self, *_: Any) -> None:
-        self.foreign = True
-
     @contextmanager
-    def watching(
-        self, model: torch.nn.Module, drafts: Sequence[torch.nn.Module] = ()
-    ) -> Iterator[None]:
-        """Watch every forward of *model*, and know those of *drafts* from its own."""
+    def watching(self, model: torch.nn.Module) -> Iterator[None]:
+        """Watch every forward of *model*."""
         handles = [model.register_forward_pre_hook(self._before, with_kwargs=True)]
-        handles += [
-            draft.register_forward_pre_hook(self._draft) for draft in drafts if draft is not model
-        ]
+        if self.drafted:
+            handles.append(model.register_forward_hook(self._after))
         try:
             yield
         finally:

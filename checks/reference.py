@@ -14,7 +14,7 @@ computed under one set and kept in a cache simply has that set.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,7 +58,7 @@ def rotary_tables(
     long: torch.Tensor,
     scaling: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """cos and sin for each position under the set that it has.
+    """Cos and sin for each position under the set that it has.
 
     Args:
         positions: (rows, length) int64.
@@ -113,8 +113,7 @@ class Reference:
     """The decoder in float64, on a copy of a model's weights."""
 
     def __init__(self, shape: Shape, weights: Mapping[str, torch.Tensor], architecture: str) -> None:
-        """
-        Args:
+        """Args:
             weights: the model's state, by name.
             architecture: ``dense`` (Phi-3, Llama) or ``experts`` (PhiMoE, every expert weighing 1).
 
@@ -201,7 +200,21 @@ class Reference:
         Returns:
             (rows, vocabulary) float64.
         """
-        shape, length = self.shape, tokens.shape[1]
+        return self.logits_at(tokens, mask, [tokens.shape[1]], variant)[0]
+
+    def logits_at(
+        self,
+        tokens: torch.Tensor,
+        mask: torch.Tensor,
+        lengths: Sequence[int],
+        variant: Variant = RIGHT,
+    ) -> list[torch.Tensor]:
+        """Logits after several prefixes of one text that have the same set of factors.
+
+        Returns:
+            For each of *lengths*, (rows, vocabulary) float64.
+        """
+        shape, length, first = self.shape, tokens.shape[1], min(lengths) - 1
         positions = variant.positions
         if positions is None:
             positions = (mask.long().cumsum(dim=-1) - 1).clamp_min(0)
@@ -217,8 +230,8 @@ class Reference:
             query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
             groups = shape.heads // shape.key_heads
             key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-            # Only the last token of the last layer is asked for.
-            start = length - 1 if layer == shape.layers - 1 else 0
+            # Of the last layer, only the asked columns are needed.
+            start = first if layer == shape.layers - 1 else 0
             mixed = torch.cat(
                 [
                     self._attend(query[:, :, at : at + _CHUNK], key, value, mask, at, variant)
@@ -229,8 +242,8 @@ class Reference:
             hidden = hidden[:, start:] + self._linear(f"{prefix}.self_attn.o_proj", mixed)
             normed = self._norm(f"{prefix}.post_attention_layernorm", hidden)
             hidden = hidden + self._feed_forward(prefix, normed)
-        last = self._norm("norm", hidden[:, -1])
-        return self._linear("lm_head", last)
+        logits = self._linear("lm_head", self._norm("norm", hidden))
+        return [logits[:, wanted - 1 - first] for wanted in lengths]
 
     def _attend(
         self,
@@ -246,6 +259,9 @@ class Reference:
             return torch.zeros_like(query).transpose(1, 2).flatten(2)
         if variant.attention == "everything alike":
             return value.mean(dim=2, keepdim=True).expand_as(query).transpose(1, 2).flatten(2)
+        if variant.causal:  # what lies behind the last query is hidden from all
+            end = start + query.shape[2]
+            key, value, mask = key[:, :, :end], value[:, :, :end], mask[:, :end]
         scores = query @ key.transpose(-1, -2) / math.sqrt(self.shape.head_size)
         columns = torch.arange(key.shape[2])
         here = torch.arange(start, start + query.shape[2])[:, None]

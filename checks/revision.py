@@ -8,7 +8,7 @@ pytest is driven) is left out, so that touching it doesn't cost a new run of the
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 _NOT_MEASURING = frozenset(
@@ -16,7 +16,7 @@ _NOT_MEASURING = frozenset(
 )
 
 
-@lru_cache(maxsize=None)
+@cache
 def check_revision() -> str:
     """Twelve hex digits, the same on every platform and for every checkout of the same text."""
     folder = Path(__file__).resolve().parent

@@ -32,7 +32,7 @@ def prompt_past_boundary(bench: Bench) -> Run:
     return bench.generate(bench.prompt(bench.boundary + 1), 4)
 
 
-@scenario("true-scale", TRUE_SCALE)
+@scenario("true-scale", TRUE_SCALE, own_control=True)
 def true_scale(bench: Bench) -> Run:
     """The published models' O of 4,096: a prompt just below it, and an answer across."""
     return bench.generate(bench.prompt(bench.boundary - 3, rows=1), 8)

@@ -1,1 +1,63 @@
-"""To come."""
+"""What a caller may give besides plain ids: embeddings, positions, other configurations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from checks import adapt
+from checks.bench import DTYPES, Bench, positions_of
+from checks.errors import Unsupported
+from checks.models import TINY
+from checks.observation import Run
+from checks.scenarios.registry import scenario
+
+_WINDOW = 5
+
+
+@scenario("inputs-embeds")
+def inputs_embeds(bench: Bench) -> Run:
+    """A prompt as embeddings, as multimodal and soft-prompt code gives it.
+
+    Its ids are unknown to generate, so the crossing cannot run them again.
+    """
+    if not adapt.accepts(bench.model.prepare_inputs_for_generation, "inputs_embeds"):
+        raise Unsupported("no_feature", "generate takes no inputs_embeds here")
+    return bench.generate(bench.prompt(bench.boundary - 4), 8, as_embeddings=True)
+
+
+@scenario("explicit-position-ids")
+def explicit_position_ids(bench: Bench) -> Run:
+    """position_ids passed to generate, as packing and prompt caching code does."""
+    prompt = bench.prompt(bench.boundary - 4)
+    positions = positions_of(prompt.new_ones(prompt.shape))
+    return bench.generate(prompt, 8, position_ids=bench.to_device(positions))
+
+
+@scenario("sliding-window", replace(TINY, window=_WINDOW))
+def sliding_window(bench: Bench) -> Run:
+    """A model with a sliding window smaller than O."""
+    return bench.generate(bench.prompt(bench.boundary - 4), 8)
+
+
+@scenario("config-in-rope-dict")
+def config_in_rope_dict(bench: Bench) -> Run:
+    """O given only inside the rope dictionary, as newer documentation shows it.
+
+    It may be honoured or refused; it must not silently become another O.
+    """
+    try:
+        config = adapt.build_config(
+            bench.spec, bench.shape, bench.case.attention, original_in_rope_dict_only=True
+        )
+    except Unsupported as refusal:
+        return Run(notes=(f"refused: {refusal}"[:200],))
+    model = adapt.build_model(
+        bench.spec,
+        bench.shape,
+        bench.case.attention,
+        bench.case.device,
+        DTYPES[bench.case.dtype],
+        config=config,
+    )
+    inner = replace(bench, model=model)
+    return inner.own(inner.generate(inner.prompt(inner.boundary - 4), 8))
