@@ -16,11 +16,11 @@ from rich.console import Console
 from checks.revision import check_revision
 from matrix.errors import DiskFullError, HarnessError
 from matrix.gather import gather
-from matrix.ledger import COMMITTED_LEDGER, DISK_FULL, Ledger
+from matrix.ledger import DISK_FULL
 from matrix.machine import harness_commit, now
 from matrix.options import parse_options
 from matrix.plan import read_plan
-from matrix.work import ROOT, work_folder
+from matrix.work import ROOT, committed_ledger, work_folder
 from reports.run import RunInfo
 from reports.site import render_site
 from reports.terminal import print_answer
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from matrix.ledger import Ledger
     from matrix.options import Options
     from matrix.records import Record
 
@@ -55,7 +56,7 @@ def render_command(options: Options, console: Console) -> None:
     """
     work = work_folder()
     plan = read_plan(work.plan) if work.plan.exists() else None
-    committed, local = Ledger(COMMITTED_LEDGER), work.ledger
+    committed, local = committed_ledger(), work.ledger
     known, damaged = committed.load()
     here, damaged_here = local.load()
     gathered = gather(known, here, plan)

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from matrix.records import Status
 from reports import answer as answers
-from reports.advice import advise
-from reports.build_grid import grid_view
-from reports.build_models import advice_view, model_view
+from reports.build_models import model_view
 from reports.method import METHOD
 from reports.news import NO_NEWS, News
 from reports.paths import release_anchor
@@ -25,11 +23,12 @@ from reports.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from reports.answer import Coverage, ModelAnswer, MovingRef
     from reports.findings import Findings
     from reports.run import RunInfo
+    from reports.view import ModelView
 
 SUBJECT: Final = "LongRoPE crossing in transformers"
 
@@ -61,13 +60,7 @@ def build(
     """
     covered = answers.coverage(findings.records, run)
     refs = answers.moving_refs(findings.statements, findings.records, run)
-    names = sorted({record.model for record in findings.records}, key=model_key)
-    said = [
-        answers.answer_for(
-            name, [s for s in findings.statements if s.model == name], refs, findings.releases
-        )
-        for name in names
-    ]
+    said = model_answers(findings, refs)
     measured = answers.measured_sentence(findings.records, run, covered)
     answer = _answer(said)
     headline = _headline(said)
@@ -83,11 +76,9 @@ def build(
         generated_at=run.generated_at,
         coverage=covered,
         facts=_facts(findings, covered, said, refs),
-        models=tuple(model_view(a, findings) for a in said),
-        advice=tuple(
-            advice_view(advise(name, findings.statements, findings.releases)) for name in names
+        models=tuple(
+            model_view(one, findings, full=False, every_model=one is said[0]) for one in said
         ),
-        grid=grid_view(findings, refs),
         changes=news.changes,
         since=news.since,
         runs=tuple(
@@ -100,6 +91,24 @@ def build(
         method=METHOD,
         files=FILES,
         example_anchor=_example_anchor(findings),
+    )
+
+
+def full_models(findings: Findings, run: RunInfo) -> Iterator[ModelView]:
+    """Every model with every case of it, for the models' own pages."""
+    refs = answers.moving_refs(findings.statements, findings.records, run)
+    for answer in model_answers(findings, refs):
+        yield model_view(answer, findings, full=True)
+
+
+def model_answers(findings: Findings, refs: Sequence[MovingRef]) -> tuple[ModelAnswer, ...]:
+    """The answer for each model, in the order of the catalog."""
+    names = sorted({record.model for record in findings.records}, key=model_key)
+    return tuple(
+        answers.answer_for(
+            name, [s for s in findings.statements if s.model == name], refs, findings.releases
+        )
+        for name in names
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from matrix.records import Status
 from reports.grid import grid
-from reports.paths import axis_anchor, release_anchor, release_page
+from reports.paths import axis_anchor, release_anchor, release_page, scenario_anchor
 from reports.picture import style
+from reports.stories import ANY_CASE
 from reports.verdicts import Verdict
 from reports.view import CellView, ColumnView, GridView, RowView, VerdictView
 from reports.words import (
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matrix.records import Record
-    from reports.answer import MovingRef
     from reports.findings import Findings
     from reports.grid import Cell, Column
     from reports.verdicts import Statement
@@ -40,6 +41,9 @@ VERDICT_SYMBOLS: Final = {
 }
 
 
+_NOT_TESTED: Final = CellView(style="untested", symbol="", word="not tested", look="none", href="")
+
+
 def verdict_view(statement: Statement) -> VerdictView:
     """A statement in words."""
     verdict = statement.statement
@@ -50,47 +54,73 @@ def verdict_view(statement: Statement) -> VerdictView:
         detail = enumerate_some(statement.undecided, 4) or "no way of use has an answer"
     else:
         detail = f"{count(len(statement.right), 'way')} of use measured"
-    model = model_title(statement.model)
     return VerdictView(
-        model=model,
+        model=model_title(statement.model),
         style=str(verdict),
         symbol=VERDICT_SYMBOLS[verdict],
         word=VERDICTS[verdict],
         detail=detail,
-        say=f"{model} {VERDICTS[verdict]} ({detail})",
     )
 
 
-def grid_view(findings: Findings, refs: Sequence[MovingRef]) -> GridView:
-    """The grid of the findings; moving refs that are stale are marked."""
-    table = grid(findings.records)
+def grid_view(
+    model: str,
+    records: Sequence[Record],
+    findings: Findings,
+    *,
+    every_model: bool,
+    max_cells: int | None,
+) -> GridView:
+    """The grid of one model.
+
+    Args:
+        model: The model.
+        records: Its records, or the condensed ones.
+        findings: What the records say.
+        every_model: Whether the rows tell the verdicts of the other models too, and have a row
+            for every release.
+        max_cells: How many cells there is room for; None for all.
+    """
+    table = grid(records)
+    statements = [s for s in findings.statements if every_model or s.model == model]
     said: dict[str, list[VerdictView]] = {}
-    for statement in findings.statements:
-        said.setdefault(statement.release, []).append(verdict_view(statement))
-    samples = {record.release: record for record in findings.records}
-    stale = {ref.ref for ref in refs if ref.stale}
+    for statement in statements:
+        view = verdict_view(statement)
+        if statement.model != model:
+            view = replace(view, detail="")
+        said.setdefault(statement.release, []).append(view)
+    samples = {r.release: r for r in (findings.records if every_model else records)}
+    shown = len(table.columns)
+    if max_cells is not None:
+        shown = min(shown, max(max_cells // max(len(samples), 1), 1))
     return GridView(
-        columns=tuple(_column_view(column) for column in table.columns),
+        columns=tuple(_column_view(column) for column in table.columns[:shown]),
         rows=tuple(
-            RowView(
-                name=release,
-                anchor=release_anchor(release),
-                href=release_page(release),
-                date=_day(samples[release]),
-                commit=(samples[release].commit or "")[:9],
-                stale=release in stale,
-                verdicts=tuple(said.get(release, ())),
-                cells=tuple(_cell_view(release, cell) for cell in cells),
-            )
-            for release, cells in table.rows.items()
+            _row_view(sample, said.get(release, []), table.rows.get(release, ())[:shown], shown)
+            for release, sample in reversed(samples.items())
         ),
-        models=unique(model_title(column.model) for column in table.columns),
         verdicts=tuple(
             (str(verdict), word)
             for verdict, word in VERDICTS.items()
-            if any(s.statement is verdict for s in findings.statements)
+            if any(s.statement == verdict for s in statements)
         ),
-        mixed=any(column.mixed for column in table.columns),
+        several=len({statement.model for statement in statements}) > 1,
+        left_out=len(table.columns) - shown,
+    )
+
+
+def _row_view(
+    sample: Record, verdicts: Sequence[VerdictView], cells: Sequence[Cell], columns: int
+) -> RowView:
+    release = sample.release
+    return RowView(
+        name=release,
+        anchor=release_anchor(release),
+        href=release_page(release),
+        date=_day(sample),
+        commit=(sample.commit or "")[:9],
+        verdicts=tuple(verdicts),
+        cells=tuple(_cell_view(release, cell) for cell in cells) or (_NOT_TESTED,) * columns,
     )
 
 
@@ -101,7 +131,6 @@ def _day(record: Record) -> str:
 
 def _column_view(column: Column) -> ColumnView:
     return ColumnView(
-        model=model_title(column.model),
         scenarios=column.scenarios,
         places=column.places,
         words=" ".join(
@@ -116,11 +145,15 @@ def _column_view(column: Column) -> ColumnView:
 
 def _cell_view(release: str, cell: Cell) -> CellView:
     if cell.status is None:
-        return CellView(style="untested", symbol="", word="not tested", look="none", href="")
+        return _NOT_TESTED
+    if cell.axis.attention == ANY_CASE:
+        anchor = scenario_anchor(cell.axis.model, cell.axis.scenario)
+    else:
+        anchor = axis_anchor(cell.axis)
     return CellView(
         style=style(cell.status, cell.defect),
         symbol=SYMBOLS[cell.status],
         word=DEFECTS[cell.defect] if cell.defect else STATUSES[cell.status],
         look=look(cell.status),
-        href=f"{release_page(release)}#{axis_anchor(cell.axis)}",
+        href=f"{release_page(release)}#{anchor}",
     )

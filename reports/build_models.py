@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from matrix.records import Status
-from reports.paths import slug
+from reports.advice import Advice, Choice, advise
+from reports.build_grid import grid_view
+from reports.condense import condense
+from reports.paths import model_page, slug
 from reports.picture import picture, style
 from reports.stories import Story, stories
+from reports.verdicts import intervals
 from reports.view import (
     AdviceView,
     IntervalView,
@@ -32,29 +36,60 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matrix.records import Defect
-    from reports.advice import Advice, Choice
     from reports.answer import ModelAnswer
     from reports.findings import Findings
     from reports.verdicts import Interval
 
-MOST_OPEN_STORIES: Final = 6
+MOST_STORIES: Final = 12
+"""With more stories than that, a model is condensed on the first page."""
+MOST_STORIES_IN_FULL: Final = 200
+"""With more stories than that, its own page condenses it too; results.csv has every case."""
+MOST_CELLS: Final = 1_800
+"""How many cells of the grid the first page has room for."""
+MOST_UNFOLDED: Final = 4
 """With more stories than that, the tables are folded: the picture comes first."""
 
 
-def model_view(answer: ModelAnswer, findings: Findings) -> ModelView:
-    """The stories of one model, its picture and the legend for it."""
-    mine = [interval for interval in findings.intervals if interval.model == answer.model]
+def model_view(
+    answer: ModelAnswer, findings: Findings, *, full: bool, every_model: bool = False
+) -> ModelView:
+    """What is said of one model.
+
+    Args:
+        answer: The answer for it.
+        findings: What the records say.
+        full: Whether to tell every case, as a page of its own has room for.
+        every_model: Whether its grid tells the verdicts of the other models too.
+    """
+    records = tuple(record for record in findings.records if record.model == answer.model)
+    mine = tuple(i for i in findings.intervals if i.model == answer.model)
     told = stories(mine)
+    condensed = len(told) > (MOST_STORIES_IN_FULL if full else MOST_STORIES)
+    if condensed:
+        records = condense(records)
+        told = stories(intervals(records, findings.releases))
     defects = {interval.defect for interval in mine if interval.defect is not None}
     return ModelView(
         name=answer.model,
         anchor=slug(answer.model),
+        href=model_page(answer.model),
         title=model_title(answer.model),
+        headline=answer.headline,
         sentence=answer.sentence,
+        tone=answer.tone,
+        advice=advice_view(advise(answer.model, findings.statements, findings.releases)),
         stories=tuple(_story_view(story, findings.releases) for story in told),
         picture=picture(told, findings.releases),
         legend=_legend(defects),
-        open=len(told) <= MOST_OPEN_STORIES,
+        grid=grid_view(
+            answer.model,
+            records,
+            findings,
+            every_model=every_model,
+            max_cells=None if full else MOST_CELLS,
+        ),
+        condensed=condensed,
+        unfolded=full or len(told) <= MOST_UNFOLDED,
     )
 
 

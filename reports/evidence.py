@@ -7,14 +7,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from matrix.history import axis_of
-from matrix.records import Source, Status
-from reports.paths import axis_anchor, release_anchor, scenario_anchor
+from matrix.records import Provenance, Source, Status, short_torch
+from reports.paths import axis_anchor, release_anchor, scenario_anchor, slug
 from reports.words import (
     DEFECT_MEANINGS,
     DEFECTS,
     REASONS,
     STATUSES,
     SYMBOLS,
+    VERDICTS,
     model_title,
     scenario_title,
 )
@@ -47,8 +48,8 @@ class CaseView:
         facts: The numbers.
         log: End of a log, if something failed.
         notes: Anything else.
-        packages: Key of the exact packages; empty if unknown.
-        reproduce: Commands that run it again.
+        cell: Anchor of the cell that it was measured in.
+        reproduce: Command that runs it again where that cell's packages are installed.
     """
 
     anchor: str
@@ -63,8 +64,8 @@ class CaseView:
     facts: tuple[Fact, ...]
     log: str
     notes: tuple[str, ...]
-    packages: str
-    reproduce: tuple[str, ...]
+    cell: str
+    reproduce: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +80,21 @@ class ScenarioView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackagesView:
-    """The exact packages of cells of this release."""
+class CellRunView:
+    """One run of a cell: what all its cases have in common.
 
-    key: str
+    Attributes:
+        anchor: Anchor of it.
+        runtime: Its Python and torch.
+        facts: When, where and how it ran.
+        install: Command that installs the same release on the same torch; empty if there is none.
+        packages: The exact packages; empty if they are not known.
+    """
+
     anchor: str
+    runtime: str
+    facts: tuple[Fact, ...]
+    install: str
     packages: tuple[str, ...]
 
 
@@ -96,7 +107,7 @@ class ReleaseView:
         facts: What it is: version, commit, date.
         statements: What is said of it, model by model.
         scenarios: The evidence.
-        packages: The exact packages of its cells.
+        cells: The runs of its cells that the evidence comes from.
         short: What is said of it, in one line.
         row: Anchor of its row on the first page.
     """
@@ -105,7 +116,7 @@ class ReleaseView:
     facts: tuple[Fact, ...]
     statements: tuple[Statement, ...]
     scenarios: tuple[ScenarioView, ...]
-    packages: tuple[PackagesView, ...]
+    cells: tuple[CellRunView, ...]
     short: str
     row: str
 
@@ -123,12 +134,10 @@ def release_view(
     name: str, records: Sequence[Record], statements: Sequence[Statement], run: RunInfo
 ) -> ReleaseView:
     """The page of release `name` from its records, which are in the order of the catalog."""
-    sample = records[0]
-    used = {record.provenance.packages for record in records}
-    keys = sorted(key for key in run.packages if key in used)
+    anchors = _cell_anchors(records)
     return ReleaseView(
         name=name,
-        facts=_facts_of_release(sample),
+        facts=_facts_of_release(records[0]),
         statements=tuple(statements),
         scenarios=tuple(
             ScenarioView(
@@ -136,16 +145,68 @@ def release_view(
                 model=model_title(model),
                 scenario=scenario,
                 title=scenario_title(scenario),
-                cases=tuple(_case_view(record, run) for record in group),
+                cases=tuple(_case_view(record, anchors[_cell(record)]) for record in group),
             )
             for (model, scenario), group in groupby(records, key=lambda r: (r.model, r.scenario))
         ),
-        packages=tuple(
-            PackagesView(key=key, anchor=f"packages-{key}", packages=run.packages[key])
-            for key in keys
+        cells=tuple(
+            _cell_view(cell, record, anchor, run)
+            for cell, (record, anchor) in _cell_samples(records, anchors).items()
         ),
-        short="; ".join(f"{s.model} {s.statement}" for s in statements) or "no statement",
+        short="; ".join(f"{model_title(s.model)} {VERDICTS[s.statement]}" for s in statements)
+        or "no statement",
         row=release_anchor(name),
+    )
+
+
+_Cell = tuple[str, str, Provenance]
+"""Python, torch, and where it came from: records that share them were made in one run."""
+
+
+def _cell(record: Record) -> _Cell:
+    return record.python, record.torch, record.provenance
+
+
+def _cell_anchors(records: Sequence[Record]) -> dict[_Cell, str]:
+    """An anchor for each run of a cell; later runs of the same runtime are numbered."""
+    anchors: dict[_Cell, str] = {}
+    used: dict[str, int] = {}
+    for record in sorted(records, key=lambda r: r.provenance.started_at):
+        cell = _cell(record)
+        if cell in anchors:
+            continue
+        name = f"cell-{slug(record.runtime.replace('/', '-'))}"
+        used[name] = used.get(name, 0) + 1
+        anchors[cell] = name if used[name] == 1 else f"{name}-{used[name]}"
+    return anchors
+
+
+def _cell_samples(
+    records: Sequence[Record], anchors: dict[_Cell, str]
+) -> dict[_Cell, tuple[Record, str]]:
+    samples = {_cell(record): record for record in records}
+    return {cell: (samples[cell], anchor) for cell, anchor in anchors.items()}
+
+
+def _cell_view(cell: _Cell, record: Record, anchor: str, run: RunInfo) -> CellRunView:
+    python, torch, p = cell
+    facts = (
+        ("Checked", p.started_at),
+        ("Took", None if p.seconds is None else f"{number(p.seconds)} s"),
+        ("Platform", p.platform),
+        ("Device", p.device_name),
+        ("Python", p.python_build or python),
+        ("Ran as", ", ".join(part for part in (p.process, p.isolation) if part)),
+        ("Revision of the checks", p.check_revision),
+        ("Harness", p.harness_commit),
+        ("Packages", p.packages),
+    )
+    return CellRunView(
+        anchor=anchor,
+        runtime=f"Python {python}, torch {torch}",
+        facts=tuple((label, value) for label, value in facts if value),
+        install=_install(record),
+        packages=run.packages.get(p.packages or "", ()),
     )
 
 
@@ -157,11 +218,10 @@ def _facts_of_release(record: Record) -> tuple[Fact, ...]:
         facts.append(("Commit", record.commit))
     if record.released_at:
         facts.append(("Uploaded to the index", record.released_at[:10]))
-    facts.append(("Checked", record.provenance.started_at))
     return tuple(facts)
 
 
-def _case_view(record: Record, run: RunInfo) -> CaseView:
+def _case_view(record: Record, cell: str) -> CaseView:
     e = record.evidence
     axis = axis_of(record)
     return CaseView(
@@ -180,14 +240,9 @@ def _case_view(record: Record, run: RunInfo) -> CaseView:
         facts=_facts(record),
         log=e.log or "",
         notes=e.notes,
-        packages=_packages(record, run),
+        cell=cell,
         reproduce=_reproduce(record),
     )
-
-
-def _packages(record: Record, run: RunInfo) -> str:
-    key = record.provenance.packages
-    return key if key is not None and key in run.packages else ""
 
 
 def status_words(record: Record) -> str:
@@ -213,7 +268,7 @@ def report_lines(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _facts(record: Record) -> tuple[Fact, ...]:
-    e, p = record.evidence, record.provenance
+    e = record.evidence
     facts: list[tuple[str, str | None]] = [
         ("Error against the uncached forward", _against(e.error, e.tolerance)),
         ("Error against the independent reference", _against(e.error_reference, e.tolerance)),
@@ -227,10 +282,6 @@ def _facts(record: Record) -> tuple[Fact, ...]:
         ("Attention that ran", e.attention_used),
         ("Seed", None if e.seed is None else str(e.seed)),
         ("Message", e.message),
-        ("Device", p.device_name),
-        ("Ran as", _ran_as(record)),
-        ("Checked", p.started_at),
-        ("Revision of the checks", p.check_revision),
     ]
     return tuple((label, value) for label, value in facts if value)
 
@@ -266,23 +317,17 @@ def _controls(c: Controls) -> str:
     return ", ".join(f"{label} {number(value)}" for label, value in named if value is not None)
 
 
-def _ran_as(record: Record) -> str | None:
-    p = record.provenance
-    parts = [part for part in (p.process, p.isolation, p.platform) if part]
-    return ", ".join(parts) or None
-
-
-def _reproduce(record: Record) -> tuple[str, ...]:
+def _reproduce(record: Record) -> str:
     if record.status in (Status.NOT_RUN, Status.UNSUPPORTED):
-        return ()
+        return ""
+    return f"python -m checks --reproduce {record.case}"
+
+
+def _install(record: Record) -> str:
     if record.source is Source.INDEX:
         wanted = f"transformers=={record.transformers}"
     elif record.source is Source.GIT and record.commit:
         wanted = f"transformers @ git+https://github.com/huggingface/transformers@{record.commit}"
     else:
-        return (f"python -m checks --reproduce {record.case}",)
-    torch = record.torch.partition("+")[0]
-    return (
-        f'pip install "{wanted}" torch=={torch} numpy pytest',
-        f"python -m checks --reproduce {record.case}",
-    )
+        return ""
+    return f'pip install "{wanted}" torch=={short_torch(record.torch)} numpy pytest'

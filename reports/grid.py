@@ -56,9 +56,6 @@ COLUMNS: Final = (
 )
 """Columns of results.csv, in their order."""
 
-MAX_CELLS: Final = 2_600
-"""Cells of the grid on the first page; above it, cases are told by scenario, worst first."""
-
 
 class _Mark(NamedTuple):
     """Status and defect of one record."""
@@ -94,14 +91,12 @@ class Column:
         scenarios: Its scenarios.
         places: Backends, devices and runtimes, in words.
         axes: All the axes told by it.
-        mixed: Whether they differ, and the column tells the worst of each release.
     """
 
     model: str
     scenarios: tuple[str, ...]
     places: str
     axes: tuple[Axis, ...]
-    mixed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +132,7 @@ def _row(tokens: tuple[int, ...] | None) -> str | None:
     return None if tokens is None else " ".join(map(str, tokens))
 
 
-def grid(records: Sequence[Record], max_cells: int = MAX_CELLS) -> Grid:
+def grid(records: Sequence[Record]) -> Grid:
     """The grid of records that count (`verdicts.current`), newest release first."""
     if not records:
         return Grid(columns=(), rows={})
@@ -161,53 +156,32 @@ def grid(records: Sequence[Record], max_cells: int = MAX_CELLS) -> Grid:
     groups: defaultdict[tuple[Any, ...], list[Axis]] = defaultdict(list)
     for axis, column in content.items():
         groups[axis.model, *column].append(axis)
-    members = list(groups.values())
-    mixed = len(members) * len(releases) > max_cells
-    if mixed:
-        members = _by_scenario(content)
-    members.sort(key=lambda axes: (model_key(axes[0].model), axis_key(axes[0])))
-    columns = tuple(_column(axes, mixed=mixed and len(axes) > 1) for axes in members)
+    members = sorted(groups.items(), key=lambda item: _column_key(item[0], item[1][0]))
     return Grid(
-        columns=columns,
+        columns=tuple(_column(axes) for _, axes in members),
         rows={
-            release: tuple(
-                _worst([(content[axis][index], axis) for axis in axes]) for axes in members
-            )
+            release: tuple(_cell(content[axes[0]][index], axes[0]) for _, axes in members)
             for index, release in enumerate(releases)
         },
     )
 
 
-def _by_scenario(content: dict[Axis, _Marks]) -> list[list[Axis]]:
-    groups: defaultdict[tuple[str, str], list[Axis]] = defaultdict(list)
-    for axis in content:
-        groups[axis.model, axis.scenario].append(axis)
-    return list(groups.values())
+def _column_key(content: tuple[Any, ...], axis: Axis) -> tuple[object, ...]:
+    """Columns that were ever affected come first, then the order of the catalog."""
+    affected = any(isinstance(mark, _Mark) and mark.status is Status.AFFECTED for mark in content)
+    return (model_key(axis.model), not affected, axis_key(axis))
 
 
-def _column(axes: Sequence[Axis], *, mixed: bool) -> Column:
+def _column(axes: Sequence[Axis]) -> Column:
     return Column(
         model=axes[0].model,
         scenarios=tuple(sorted({axis.scenario for axis in axes}, key=scenario_key)),
-        places=where(axes) if not mixed else f"{len(axes)} cases",
+        places=where(axes),
         axes=tuple(axes),
-        mixed=mixed,
     )
 
 
-_WORST_FIRST: Final = {
-    Status.AFFECTED: 0,
-    Status.ERROR: 1,
-    Status.INCONCLUSIVE: 2,
-    Status.OK: 3,
-    Status.NOT_RUN: 4,
-    Status.UNSUPPORTED: 5,
-}
-
-
-def _worst(marks: Sequence[tuple[_Mark | None, Axis]]) -> Cell:
-    known = [(mark, axis) for mark, axis in marks if mark is not None]
-    if not known:
-        return Cell(status=None, defect=None, axis=marks[0][1])
-    mark, axis = min(known, key=lambda item: _WORST_FIRST[item[0].status])
+def _cell(mark: _Mark | None, axis: Axis) -> Cell:
+    if mark is None:
+        return Cell(status=None, defect=None, axis=axis)
     return Cell(status=mark.status, defect=mark.defect, axis=axis)

@@ -36,6 +36,11 @@ def release_page(release: str) -> str:
     return f"releases/{slug(release)}/index.html"
 
 
+def model_page(model: str) -> str:
+    """Path of a model's page, from the root of the site."""
+    return f"models/{slug(model)}/index.html"
+
+
 def release_anchor(release: str) -> str:
     """Anchor of a release's row on the first page."""
     return f"release-{slug(release)}"

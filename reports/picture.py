@@ -40,6 +40,16 @@ class Bar:
     label: str
     label_x: float
 
+    @property
+    def plate_width(self) -> float:
+        """Width of the plain ground that a label needs on a pattern."""
+        return round(len(self.label) * LETTER + 8, 1)
+
+    @property
+    def plate_x(self) -> float:
+        """Where that ground begins."""
+        return round(self.label_x - self.plate_width / 2, 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -1,7 +1,8 @@
 """Jinja environments in which every output is escaped unless it says otherwise.
 
-HTML is escaped by Jinja itself. For Markdown the environment's `finalize` does the same: what
-a template prints is escaped as Markdown, but for `Markdown`, which the filters here return.
+HTML is escaped by Jinja itself, and cleaned as a whole when it is written. For Markdown the
+environment's `finalize` does the same: what a template prints is escaped as Markdown, but for
+`Markdown`, which the filters here return.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from reports.words import look
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
 
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-_BIDI: Final = re.compile(r"[\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+_FORBIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"  # no text of XML or HTML may hold these
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # surrogates and code points that are no characters
+    "\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # these turn the direction of what follows
+)
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+!|~>@:])|(?m:^(\s*)([-=]))|(?m:^(\s*\d+)(\.))")
 
 
@@ -33,7 +37,9 @@ class Markdown(str):
 
 def clean(text: str) -> str:
     """`text` without what no output can hold: control characters and tricks of direction."""
-    return _BIDI.sub("", _CONTROL.sub("\ufffd", text))
+    if text.isascii() and text.isprintable():
+        return text
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def escape_markdown(value: object) -> str:
@@ -86,7 +92,6 @@ def html() -> Environment:
         "default-src 'none'; base-uri 'none'; form-action 'none';"
         f" style-src {source_hash(style)}; script-src {source_hash(script)}"
     )
-    environment.finalize = _clean_value
     environment.filters["look"] = look
     environment.globals.update(
         style=Markup(style),  # noqa: S704 - our own files, hashed in the policy
@@ -103,12 +108,6 @@ def markdown() -> Environment:
     environment.finalize = escape_markdown
     environment.filters.update(code=markdown_code, fence=markdown_fence)
     return environment
-
-
-def _clean_value(value: object) -> object:
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return clean(value)
-    return value
 
 
 def _environment(*, autoescape: bool) -> Environment:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from reports import render
-from reports.build import build
+from reports.build import build, full_models
 from reports.build_grid import verdict_view
 from reports.changes import Said, compare, remembered
 from reports.evidence import release_view
@@ -150,6 +150,7 @@ def files(material: Material) -> Iterator[tuple[str, bytes]]:
         yield f"{STABLE}/{name}", content
         if name in keep:
             yield keep[name], content
+    yield from _model_pages(material)
     yield from _release_pages(material.findings, view, material.run)
 
 
@@ -163,6 +164,13 @@ def machine_readable(material: Material) -> Iterator[tuple[str, bytes]]:
     yield "badge.json", encode(badge(view))
     yield "feed.xml", feed(view, material.changes, run)
     yield "constraints.txt", constraints_txt(view)
+
+
+def _model_pages(material: Material) -> Iterator[tuple[str, bytes]]:
+    template = render.html().get_template("model.html.j2")
+    for model in full_models(material.findings, material.run):
+        content = template.render(view=material.view, model=model, root="../../")
+        yield model.href, _text(content)
 
 
 def _release_pages(findings: Findings, view: View, run: RunInfo) -> Iterator[tuple[str, bytes]]:
@@ -179,4 +187,4 @@ def _release_pages(findings: Findings, view: View, run: RunInfo) -> Iterator[tup
 
 
 def _text(content: str) -> bytes:
-    return content.encode("utf-8", "replace")
+    return render.clean(content).encode()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from matrix.records import Source, Status
 from reports.verdicts import Verdict, axis_key
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from matrix.history import Axis
     from matrix.records import Defect
     from reports.verdicts import Interval, Statement
+
+ANY_CASE: Final = "any"
+"""Backend, device, data type and runtime of a condensed record; see `reports.condense`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,8 @@ def where(axes: Sequence[Axis]) -> str:
 
     Where they make a full product it is told as one, otherwise one by one.
     """
+    if any(axis.attention == ANY_CASE for axis in axes):
+        return "the worst of its cases"
     parts = [
         unique(axis.attention for axis in axes),
         unique(f"{axis.device} {axis.dtype}" for axis in axes),

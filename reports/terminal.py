@@ -57,7 +57,7 @@ def _table(model: ModelView) -> Table:
 
 def _advice(view: View) -> list[Text]:
     lines: list[Text] = []
-    for advice in view.advice:
+    for advice in (model.advice for model in view.models):
         lines.append(Text(clean(advice.lead)))
         if advice.requirement:
             lines.append(Text(f"    {clean(advice.requirement)}", style="bold"))

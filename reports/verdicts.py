@@ -175,6 +175,7 @@ def release_key(item: Record | Statement) -> tuple[int, Version, str]:
     return (1, version("0"), item.release)
 
 
+@cache
 def axis_key(axis: Axis) -> tuple[object, ...]:
     """Sort key of an axis: models and scenarios in the order of the catalog."""
     return (

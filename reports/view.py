@@ -28,7 +28,6 @@ class VerdictView:
         symbol: The verdict as one character.
         word: The verdict in words.
         detail: By what, or why not decided; empty where there is nothing to add.
-        say: All of it in one line.
     """
 
     model: str
@@ -36,7 +35,6 @@ class VerdictView:
     symbol: str
     word: str
     detail: str
-    say: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,20 +92,6 @@ class AdviceView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelView:
-    """The story of one model."""
-
-    name: str
-    anchor: str
-    title: str
-    sentence: str
-    stories: tuple[StoryView, ...]
-    picture: Picture | None
-    legend: tuple[LegendView, ...]
-    open: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LegendView:
     """A style and what it means."""
 
@@ -129,9 +113,8 @@ class CellView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnView:
-    """A column of the grid."""
+    """A column of the grid; `words` is what a filter looks in."""
 
-    model: str
     scenarios: tuple[str, ...]
     places: str
     words: str
@@ -146,20 +129,64 @@ class RowView:
     href: str
     date: str
     commit: str
-    stale: bool
     verdicts: tuple[VerdictView, ...]
     cells: tuple[CellView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridView:
-    """Releases by cases, newest first."""
+    """Releases by cases, newest first.
+
+    Attributes:
+        columns: The cases.
+        rows: The releases.
+        verdicts: The verdicts that occur, code and word.
+        several: Whether the rows tell verdicts of several models.
+        left_out: How many columns there was no room for.
+    """
 
     columns: tuple[ColumnView, ...]
     rows: tuple[RowView, ...]
-    models: tuple[str, ...]
     verdicts: tuple[Fact, ...]
-    mixed: bool
+    several: bool
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView:
+    """What is said of one model.
+
+    Attributes:
+        name: The model.
+        anchor: Anchor of its section.
+        href: Its own page, with every case.
+        title: Its name for people.
+        headline: The answer for it in a few words.
+        sentence: The answer for it.
+        tone: Whether the newest decided release is right.
+        advice: What to pin.
+        stories: Its histories.
+        picture: The same as a picture; None without any.
+        legend: The styles of the picture.
+        grid: Releases by cases.
+        condensed: Whether ways of use stand for all their cases here.
+        unfolded: Whether the tables of the histories are unfolded.
+    """
+
+    name: str
+    anchor: str
+    href: str
+    title: str
+    headline: str
+    sentence: str
+    tone: Tone
+    advice: AdviceView
+    stories: tuple[StoryView, ...]
+    picture: Picture | None
+    legend: tuple[LegendView, ...]
+    grid: GridView
+    condensed: bool
+    unfolded: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,9 +215,7 @@ class View:
         generated_at: Its time.
         coverage: Counts.
         facts: The counts and dates worth seeing at once.
-        models: Their stories.
-        advice: What to pin.
-        grid: Releases by cases.
+        models: What is said of each model, the one of the bug report first.
         changes: What is new since the run before; None if no run is known.
         since: When that run was.
         runs: The runs that the site keeps.
@@ -214,8 +239,6 @@ class View:
     coverage: Coverage
     facts: tuple[Fact, ...]
     models: tuple[ModelView, ...]
-    advice: tuple[AdviceView, ...]
-    grid: GridView
     changes: tuple[Change, ...] | None
     since: str
     runs: tuple[RunView, ...]
@@ -225,3 +248,13 @@ class View:
     method: tuple[str, ...]
     files: tuple[Fact, ...]
     example_anchor: str
+
+    @property
+    def first(self) -> ModelView | None:
+        """The model that the first page tells in full; None if nothing was measured."""
+        return self.models[0] if self.models else None
+
+    @property
+    def others(self) -> tuple[ModelView, ...]:
+        """The models that have pages of their own."""
+        return self.models[1:]

@@ -129,8 +129,8 @@ SYMBOLS: Final = {
     Status.ERROR: "!",
 }
 
-_GOOD: Final = frozenset({"ok", "fixed", "not_affected"})
-_BAD: Final = frozenset({"affected", *map(str, Defect)})
+_GOOD: Final = frozenset({"ok", "fixed", "not_affected", "good"})
+_BAD: Final = frozenset({"affected", "bad", *map(str, Defect)})
 
 STATUSES: Final = {
     Status.OK: "ok",

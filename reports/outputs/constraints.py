@@ -16,11 +16,12 @@ def constraints_txt(view: View) -> bytes:
     Anything less is a comment: a constraint must not pin somebody to a release that is wrong.
     """
     lines = [f"# {view.headline} ({view.date})", f"# {view.measured}"]
-    for index, advice in enumerate(view.advice):
+    for index, model in enumerate(view.models):
+        advice = model.advice
         lines.extend(["#", f"# {advice.lead}"])
         lines.extend(f"# {note}" for note in advice.notes)
         if advice.requirement:
             usable = index == 0 and advice.look == "all"
             lines.append(advice.requirement if usable else f"# {advice.requirement}")
     text = "\n".join(" ".join(clean(line).split()) for line in lines)
-    return f"{text}\n".encode("utf-8", "replace")
+    return f"{text}\n".encode()

@@ -25,18 +25,17 @@ def results_csv(records: Sequence[Record]) -> bytes:
     """
     table = frame(records)
     for name in table.columns:
-        if not _is_number(table[name]):
-            table[name] = table[name].map(_harmless, na_action="ignore")
+        column = table[name]
+        if not _is_number(column):
+            table[name] = column.map({text: _harmless(text) for text in column.dropna().unique()})
     text = table.to_csv(index=False, lineterminator="\r\n")
-    return text.encode("utf-8", "replace")
+    return text.encode()
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
     return column.dtype.kind in "fiu"
 
 
-def _harmless(value: object) -> object:
-    if not isinstance(value, str):
-        return value
+def _harmless(value: str) -> str:
     text = clean(value)
     return f"'{text}" if text.startswith(_FORMULA) else text

@@ -51,7 +51,7 @@ def feed(view: View, changes: Sequence[Change], run: RunInfo) -> bytes:
         _link(entry, "alternate", f"{base}{release_page(change.release)}")
     ET.indent(root)
     body = ET.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'.encode("utf-8", "replace")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{body}\n'.encode()
 
 
 def entry_id(change: Change) -> str:

@@ -14,7 +14,7 @@
     return 0;
   };
   const said = (row) =>
-    [...row.querySelectorAll(".verdict")].map((v) => v.dataset.say).join("; ") ||
+    [...row.querySelectorAll(".verdict")].map((v) => v.textContent.trim()).join("; ") ||
     "no statement";
 
   // What the text names: a bare version, or the line for transformers in `pip freeze`.
