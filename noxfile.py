@@ -24,7 +24,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 WORK = Path(os.environ.get("MATRIX_WORK") or ROOT / ".matrix").resolve()
 PROJECT = nox.project.load_toml("pyproject.toml")
-GRID = nox.project.load_toml(Path("matrix", "grid.toml"))
+GRID = nox.project.load_toml(os.environ.get("MATRIX_GRID") or Path("matrix", "grid.toml"))
 
 nox.needs_version = ">=2025.5.1"
 nox.options.sessions = ["matrix"]
@@ -91,7 +91,7 @@ def _uv_of_package():
 
 
 def _index_settings() -> dict:
-    """pip's index settings, as variables for uv."""
+    """Pip's index settings, as variables for uv."""
     answer = subprocess.run(
         [sys.executable, "-m", "matrix.index_settings"],
         cwd=ROOT,

@@ -1,4 +1,10 @@
-"""The commands behind the nox sessions: ``python -m matrix plan`` and ``python -m matrix cells``.
+"""The commands behind the nox sessions.
+
+===================================  =====================================================
+``python -m matrix plan``            resolve the grid, minus what the ledger knows
+``python -m matrix cells RUNTIME``   run the plan's cells on one runtime, or a shard of them
+``python -m matrix gather DIR …``    put records that were made elsewhere into the ledger
+===================================  =====================================================
 
 Every way to stop has an exit code of its own (see `matrix.errors`); a cell that is affected
 or broken is a record and stops nothing.
@@ -6,9 +12,10 @@ or broken is a record and stops nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
+from itertools import takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +28,7 @@ from matrix.git import resolve_ref
 from matrix.grid import load_grid
 from matrix.index import places, published
 from matrix.index_settings import settings_here
-from matrix.ledger import COMMITTED_LEDGER, Ledger, write_atomically
+from matrix.ledger import Ledger, write_atomically
 from matrix.machine import harness_commit, now, workers_here
 from matrix.options import Options, parse_options
 from matrix.plan import Plan, read_plan, shard
@@ -29,14 +36,14 @@ from matrix.progress import Reporter
 from matrix.resolve import World, make_plan, refine_plan
 from matrix.runtimes import prepare_runtime
 from matrix.uv import find_uv
-from matrix.work import ROOT, Work, work_folder
+from matrix.work import ROOT, Work, committed_ledger, grid_file, work_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matrix.records import Record
 
-COMMANDS = ("plan", "cells")
+COMMANDS = ("plan", "cells", "gather")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -49,6 +56,10 @@ def main(arguments: Sequence[str]) -> int:
             return 0 if command in ("--help", "-h") else OptionsError.exit_code
         if command == "plan":
             plan_command(parse_options(rest, prog="python -m matrix plan"), reporter)
+        elif command == "gather":
+            folders = [Path(word) for word in takewhile(lambda word: word[:2] != "--", rest)]
+            options = parse_options(rest[len(folders) :], prog="python -m matrix gather DIR …")
+            gather_command(folders, options, reporter)
         else:
             runtime, *rest = rest or ("",)
             options = parse_options(rest, prog=f"python -m matrix cells {runtime}")
@@ -66,14 +77,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def ledgers(work: Work, options: Options) -> tuple[Ledger, Ledger]:
     """The committed ledger, and the one that this run writes to."""
-    committed = Ledger(COMMITTED_LEDGER)
+    committed = committed_ledger()
     return committed, committed if options.record else work.ledger
 
 
 def known_records(work: Work, reporter: Reporter) -> tuple[Record, ...]:
     """Records of both ledgers; damaged files are named and passed over."""
     records: list[Record] = []
-    for ledger in (Ledger(COMMITTED_LEDGER), work.ledger):
+    for ledger in (committed_ledger(), work.ledger):
         found, damaged = ledger.load()
         records += found
         for one in damaged:
@@ -95,13 +106,42 @@ def plan_command(options: Options, reporter: Reporter) -> None:
     )
     with reporter.phase("resolving releases"):
         plan = make_plan(
-            load_grid(), options, world, known_records(work, reporter), check_revision()
+            load_grid(grid_file()), options, world, known_records(work, reporter), check_revision()
         )
-    work.plan.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(work.plan, msgspec.json.format(msgspec.json.encode(plan), indent=2))
+    work.forget_old_runs()
+    path = options.plan or work.plan
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(plan), indent=2))
     if options.json:
-        print(json.dumps([{"cell": cell.name, "cases": len(cell.cases)} for cell in plan.cells]))
+        print(path.read_text(encoding="utf-8"))
     describe_plan(plan, reporter)
+
+
+def gather_command(folders: Sequence[Path], options: Options, reporter: Reporter) -> None:
+    """Put the records of other ledgers into ours, whatever their order; twice does no harm.
+
+    Raises:
+        OptionsError: A folder is not there.
+    """
+    missing = [str(folder) for folder in folders if not folder.is_dir()]
+    if missing or not folders:
+        raise OptionsError(
+            f"gather: no such folder: {', '.join(missing) or 'none was named'}.",
+            advice="Name the folders that shards wrote, each a ledger (.matrix/ledger).",
+        )
+    _, ledger = ledgers(work_folder(), options)
+    for folder in folders:
+        other = Ledger(folder)
+        records, damaged = other.load()
+        for one in damaged:
+            reporter.say(f"matrix: a damaged file is passed over: {one}")
+        for key in sorted({r.provenance.packages for r in records if r.provenance.packages}):
+            if text := other.lock(key):
+                ledger.add_lock(dict(line.split("==", 1) for line in text.split()))
+        differences = ledger.add(records, replace=False)
+        for difference in differences:
+            reporter.say(f"matrix: a difference: {difference}")
+        reporter.say(f"{folder}: {len(records)} records")
 
 
 def describe_plan(plan: Plan, reporter: Reporter) -> None:
@@ -118,7 +158,7 @@ def describe_plan(plan: Plan, reporter: Reporter) -> None:
 def cells_command(runtime_name: str, options: Options, reporter: Reporter) -> None:
     """Run the plan's cells on one runtime, and those that its boundaries ask for."""
     work = work_folder()
-    plan = read_plan(work.plan)
+    plan = read_plan(options.plan or work.plan)
     runtime = plan.runtime(runtime_name)
     if runtime is None:
         reporter.say(f"{runtime_name}: not chosen for this run")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import InvalidVersion, Version
@@ -16,8 +15,7 @@ from matrix.specs import Spec, parse_specs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-GRID_FILE = Path(__file__).parent / "grid.toml"
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -95,7 +93,7 @@ class Grid:
     limits: Limits
 
 
-def load_grid(path: Path = GRID_FILE) -> Grid:
+def load_grid(path: Path) -> Grid:
     """Read and check the grid.
 
     Raises:

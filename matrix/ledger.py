@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
-COMMITTED_LEDGER = Path(__file__).resolve().parents[1] / "reports" / "ledger"
 
 
 class _Cell(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="cell"):

@@ -34,6 +34,7 @@ class Options:
         shard: (I, N): run the I-th of N parts of the plan.
         workers: Cells at a time; 0 for as many as the machine allows.
         site: Folder for the report; None for ``reports/site``.
+        plan: A plan made elsewhere, to be used instead of this run's.
         json: Print the plan as JSON.
     """
 
@@ -51,6 +52,7 @@ class Options:
     shard: tuple[int, int] | None
     workers: int
     site: Path | None
+    plan: Path | None
     json: bool
 
 
@@ -98,6 +100,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--record", action="store_true", help="keep the results in reports/ledger/, to commit"
     )
     how.add_argument("--site", type=Path, metavar="DIR", help="where the report goes")
+    how.add_argument("--plan", type=Path, metavar="FILE", help="where the plan is written, or read")
     how.add_argument("--json", action="store_true", help="print the plan as JSON (plan only)")
 
 
@@ -159,6 +162,7 @@ def options_from(parsed: argparse.Namespace) -> Options:
         shard=shard,
         workers=parsed.workers,
         site=parsed.site,
+        plan=parsed.plan,
         json=parsed.json,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,12 @@ class Work:
         """The plan of the newest run, or of the one that `MATRIX_RUN` names."""
         return self.root / "runs" / os.environ.get("MATRIX_RUN", "latest") / "plan.json"
 
+    def forget_old_runs(self, keep: int = 10) -> None:
+        """Delete what all but the newest runs wrote; their records are in the ledger."""
+        runs = sorted((self.root / "runs").glob("*"), key=lambda run: run.stat().st_mtime)
+        for run in runs[:-keep]:
+            shutil.rmtree(run, ignore_errors=True)
+
     def layers(self, runtime: str) -> Path:
         """Layers on one runtime."""
         return self.root / "layers" / runtime_folder(runtime)
@@ -44,3 +51,13 @@ class Work:
 def work_folder() -> Work:
     """The work folder of this checkout, or the one that `MATRIX_WORK` names."""
     return Work(Path(os.environ.get("MATRIX_WORK") or ROOT / ".matrix").resolve())
+
+
+def committed_ledger() -> Ledger:
+    """The ledger of this checkout, or the one that `MATRIX_LEDGER` names."""
+    return Ledger(Path(os.environ.get("MATRIX_LEDGER") or ROOT / "reports" / "ledger").resolve())
+
+
+def grid_file() -> Path:
+    """The grid of this checkout, or the one that `MATRIX_GRID` names."""
+    return Path(os.environ.get("MATRIX_GRID") or ROOT / "matrix" / "grid.toml").resolve()

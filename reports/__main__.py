@@ -55,7 +55,8 @@ def render_command(options: Options, console: Console) -> None:
         CorruptFileError: The plan of this run cannot be read.
     """
     work = work_folder()
-    plan = read_plan(work.plan) if work.plan.exists() else None
+    path = options.plan or work.plan
+    plan = read_plan(path) if options.plan or path.exists() else None
     committed, local = committed_ledger(), work.ledger
     known, damaged = committed.load()
     here, damaged_here = local.load()

@@ -1,0 +1,1 @@
+"""Where the real package has its base classes; the check imports it to see whether it can."""
