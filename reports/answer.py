@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from matrix.records import Source, Status
-from reports.stories import Span, spans
+from reports.spans import Sighting, Span, sightings, spans
 from reports.verdicts import Verdict
 from reports.words import (
     DEFECT_VERBS,
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from matrix.records import Record
+    from reports.findings import Findings
     from reports.run import RunInfo
     from reports.verdicts import Statement
 
 _SPANS_TOLD = 2
-_SCENARIOS_TOLD = 4
+_DEFECTS_TOLD = 3
+_WAYS_TOLD = 4
 
 
 class Tone(StrEnum):
@@ -93,7 +95,7 @@ class ModelAnswer:
 
     Attributes:
         model: The model.
-        sentence: A sentence that says it.
+        sentences: What says it: who is affected, what is fixed, what the moving refs do.
         headline: The same in a few words, for titles and the badge.
         tone: How it looks.
         spans: Its history.
@@ -101,7 +103,7 @@ class ModelAnswer:
     """
 
     model: str
-    sentence: str
+    sentences: tuple[str, ...]
     headline: str
     tone: Tone
     spans: tuple[Span, ...]
@@ -169,7 +171,7 @@ def answer_for(
     model: str,
     statements: Sequence[Statement],
     refs: Sequence[MovingRef],
-    releases: Sequence[str],
+    findings: Findings,
 ) -> ModelAnswer:
     """What is said of `model`.
 
@@ -177,14 +179,15 @@ def answer_for(
         model: The model.
         statements: The statements about it, in release order.
         refs: The moving refs among them.
-        releases: Every known release, in version order.
+        findings: What the records say.
     """
-    history = spans(statements, releases)
+    history = spans(statements, findings.releases)
+    seen = sightings((r for r in findings.records if r.model == model), findings.releases)
     mine = tuple(ref for ref in refs if ref.model == model)
-    sentence, headline, tone = _say(model, history, statements)
+    sentences, headline, tone = _say(model, history, seen, statements)
     return ModelAnswer(
         model=model,
-        sentence=sentence + _refs_sentence(mine),
+        sentences=tuple(text for text in (*sentences, _refs_sentence(mine)) if text),
         headline=headline,
         tone=tone,
         spans=history,
@@ -193,55 +196,61 @@ def answer_for(
 
 
 def _say(
-    model: str, history: Sequence[Span], statements: Sequence[Statement]
-) -> tuple[str, str, Tone]:
-    """Sentence, headline and tone of a history."""
+    model: str,
+    history: Sequence[Span],
+    seen: Sequence[Sighting],
+    statements: Sequence[Statement],
+) -> tuple[tuple[str, ...], str, Tone]:
+    """Sentences, headline and tone of a history."""
     if not history:
         sentence = f"Nothing conclusive has been measured for {model_title(model)} yet."
-        return sentence, "not decided yet", Tone.UNKNOWN
+        return (sentence,), "not decided yet", Tone.UNKNOWN
     wrong = [span for span in history if span.affected]
     newest = history[-1]
+    tail = _undecided_after(newest.last, statements)
     if wrong:
-        tail = _undecided_after(newest.last, statements)
-        sentence = f"{_affected_clause(model, wrong)}. {_fixed_sentence(newest)}{tail}."
         tone = Tone.BAD if newest.affected else Tone.GOOD
-        return sentence, _headline(wrong, newest), tone
+        sentences = (_affected_sentence(model, seen), f"{_fixed_sentence(newest)}{tail}.")
+        return sentences, _headline(wrong, newest), tone
     place = stretch(newest.first, newest.last)
     sentence = (
         f"None of the {count(len(newest.releases), 'release')} of transformers measured, {place},"
-        f" gets the LongRoPE crossing of {model_title(model)} wrong"
-        f"{_undecided_after(newest.last, statements)}."
+        f" gets the LongRoPE crossing of {model_title(model)} wrong{tail}."
     )
-    return sentence, f"not affected: {place}", Tone.GOOD
+    return (sentence,), f"not affected: {place}", Tone.GOOD
 
 
-def _affected_clause(model: str, wrong: Sequence[Span]) -> str:
-    """``In transformers 5.3.0 to 5.17.0, Phi-3 loses the prefix (…) …; in … it keeps …``."""
-    told = list(reversed(wrong))[:_SPANS_TOLD]
-    newest, *older = (stretch(span.first, span.last) for span in told)
-    clause = (
-        f"In transformers {newest}, {model_title(model)} {_defects(told[0])} when a sequence"
-        " grows across the LongRoPE boundary"
+def _affected_sentence(model: str, seen: Sequence[Sighting]) -> str:
+    """What is affected, by what, in which ways of use.
+
+    Tells the longest sighting of each defect, the newest first, and how many more there are.
+    """
+    longest: dict[object, Sighting] = {}
+    for sighting in seen:
+        known = longest.get(sighting.defect)
+        if known is None or len(known.releases) < len(sighting.releases):
+            longest[sighting.defect] = sighting
+    told = [sighting for sighting in seen if sighting in longest.values()][:_DEFECTS_TOLD]
+    newest = told[0]
+    first = (
+        f"In transformers {stretch(newest.first, newest.last)}, {model_title(model)}"
+        f" {DEFECT_VERBS[newest.defect]} when a sequence grows across the LongRoPE boundary"
+        f" {_ways(newest)}"
     )
-    parts = [clause]
+    parts = [first]
     parts.extend(
-        f"in {place} it {_defects(span)}" for place, span in zip(older, told[1:], strict=True)
+        f"in {stretch(sighting.first, sighting.last)} it {DEFECT_VERBS[sighting.defect]}"
+        f" {_ways(sighting)}"
+        for sighting in told[1:]
     )
-    rest = len(wrong) - len(told)
+    rest = len(seen) - len(told)
     if rest:
-        parts.append(f"{count(rest, 'earlier interval is', 'earlier intervals are')} affected too")
-    return "; ".join(parts)
+        parts.append(f"{count(rest, 'more interval is', 'more intervals are')} told below")
+    return f"{'; '.join(parts)}."
 
 
-def _defects(span: Span) -> str:
-    """``loses the prefix (decode-crossing) and, in 5.13.1 to 5.17.0, keeps stale keys (…)``."""
-    told = []
-    for part in span.parts:
-        place = stretch(part.first, part.last)
-        within = "" if (part.first, part.last) == (span.first, span.last) else f"in {place} "
-        names = enumerate_some(part.scenarios, _SCENARIOS_TOLD)
-        told.append(f"{within}{DEFECT_VERBS[part.defect]} ({names})")
-    return join(told)
+def _ways(sighting: Sighting) -> str:
+    return f"({enumerate_some(sighting.ways, _WAYS_TOLD)})"
 
 
 def _fixed_sentence(newest: Span) -> str:
@@ -281,8 +290,7 @@ def _refs_sentence(refs: Sequence[MovingRef]) -> str:
         day = f"{ref.measured_at}" if ref.measured_at else "not measured"
         stale = ", stale" if ref.stale else ""
         parts.append(f"{ref.ref} ({commit}{day}{stale}) {words[ref.statement.statement]}")
-    text = "; ".join(parts)
-    return f" {text[0].upper()}{text[1:]}." if len(refs) > 1 else f" {text}."
+    return f"{'; '.join(parts)}."
 
 
 def _headline(wrong: Sequence[Span], newest: Span) -> str:

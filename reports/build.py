@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from matrix.records import Status
+from matrix.records import Source, Status
 from reports import answer as answers
+from reports.build_grid import VERDICT_SYMBOLS
 from reports.build_models import model_view
 from reports.method import METHOD
 from reports.news import NO_NEWS, News
 from reports.paths import release_anchor
-from reports.view import RunView, View
+from reports.view import Glance, RunView, View
 from reports.words import (
     REASONS,
     STATUSES,
     VERDICTS,
     count,
     join,
+    look,
     model_key,
     model_title,
     unique,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from reports.answer import Coverage, ModelAnswer, MovingRef
     from reports.findings import Findings
     from reports.run import RunInfo
+    from reports.verdicts import Verdict
     from reports.view import ModelView
 
 SUBJECT: Final = "LongRoPE crossing in transformers"
@@ -67,7 +70,7 @@ def build(
     return View(
         title=f"{headline} · {SUBJECT}",
         headline=headline,
-        summary=f"{answer} {measured}",
+        summary=" ".join((*answer, measured)),
         answer=answer,
         measured=measured,
         tone=said[0].tone if said else answers.Tone.UNKNOWN,
@@ -75,7 +78,7 @@ def build(
         date=run.date,
         generated_at=run.generated_at,
         coverage=covered,
-        facts=_facts(findings, covered, said, refs),
+        glances=_glances(findings, covered, refs),
         models=tuple(
             model_view(one, findings, full=False, every_model=one is said[0]) for one in said
         ),
@@ -106,7 +109,7 @@ def model_answers(findings: Findings, refs: Sequence[MovingRef]) -> tuple[ModelA
     names = sorted({record.model for record in findings.records}, key=model_key)
     return tuple(
         answers.answer_for(
-            name, [s for s in findings.statements if s.model == name], refs, findings.releases
+            name, [s for s in findings.statements if s.model == name], refs, findings
         )
         for name in names
     )
@@ -117,12 +120,12 @@ def _example_anchor(findings: Findings) -> str:
     return release_anchor(newest)
 
 
-def _answer(said: Sequence[ModelAnswer]) -> str:
-    """The sentence of the first model, and in a few words what holds for the others."""
+def _answer(said: Sequence[ModelAnswer]) -> tuple[str, ...]:
+    """The sentences of the first model, and in a few words what holds for the others."""
     if not said:
-        return "Nothing has been measured yet."
-    others = [f"{model_title(a.model)}: {a.headline}" for a in said[1:]]
-    return said[0].sentence + (f" {'; '.join(others)}." if others else "")
+        return ("Nothing has been measured yet.",)
+    others = [f"{model_title(one.model)}: {one.headline}" for one in said[1:]]
+    return (*said[0].sentences, f"{'; '.join(others)}.") if others else said[0].sentences
 
 
 def _headline(said: Sequence[ModelAnswer]) -> str:
@@ -132,27 +135,35 @@ def _headline(said: Sequence[ModelAnswer]) -> str:
     return text[0].upper() + text[1:]
 
 
-def _facts(
-    findings: Findings,
-    covered: Coverage,
-    said: Sequence[ModelAnswer],
-    refs: Sequence[MovingRef],
-) -> tuple[tuple[str, str], ...]:
-    facts: list[tuple[str, str]] = []
-    newest = [s for s in findings.statements if s.ref is None and said and s.model == said[0].model]
-    if newest:
-        last = newest[-1]
-        facts.append((f"Newest release, {last.transformers}", VERDICTS[last.statement]))
+def _glances(
+    findings: Findings, covered: Coverage, refs: Sequence[MovingRef]
+) -> tuple[Glance, ...]:
+    """What the newest release and the moving refs do for the first model, and the counts."""
+    first = findings.records[0].model if findings.records else ""
+    mine = [s for s in findings.statements if s.model == first]
+    newest = [s for s in mine if s.source is Source.INDEX][-1:]
+    glances = [_verdict_glance(f"Newest release, {s.transformers}", s.statement) for s in newest]
     for ref in refs:
-        if said and ref.model == said[0].model:
-            commit = f" at {ref.commit[:9]}" if ref.commit else ""
-            day = f", {ref.measured_at}" if ref.measured_at else ""
-            stale = " (stale)" if ref.stale else ""
-            facts.append((f"{ref.ref}{commit}{day}", VERDICTS[ref.statement.statement] + stale))
-    measured = {r.release for r in findings.records if r.status.conclusive}
-    facts.append(("Releases with an answer", f"{len(measured):,}"))
-    facts.append(("Planned cells conclusive", f"{covered.conclusive:,} of {covered.planned:,}"))
-    return tuple(facts)
+        if ref.model == first:
+            parts = (
+                f"{ref.ref} at {ref.commit[:9]}" if ref.commit else ref.ref,
+                *((ref.measured_at,) if ref.measured_at else ()),
+                *(("stale",) if ref.stale else ()),
+            )
+            glances.append(_verdict_glance(", ".join(parts), ref.statement.statement))
+    measured = {record.release for record in findings.records if record.status.conclusive}
+    cells = f"{covered.conclusive:,} of {covered.planned:,}"
+    return (
+        *glances,
+        Glance(label="Releases with an answer", value=f"{len(measured):,}", look=""),
+        Glance(label="Planned cells conclusive", value=cells, look=""),
+    )
+
+
+def _verdict_glance(label: str, verdict: Verdict) -> Glance:
+    return Glance(
+        label=label, value=f"{VERDICT_SYMBOLS[verdict]} {VERDICTS[verdict]}", look=look(verdict)
+    )
 
 
 def _limits(findings: Findings, run: RunInfo) -> tuple[str, ...]:

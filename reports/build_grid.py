@@ -48,17 +48,20 @@ def verdict_view(statement: Statement) -> VerdictView:
     """A statement in words."""
     verdict = statement.statement
     if verdict is Verdict.AFFECTED:
-        by = join([DEFECTS[defect] for defect in statement.defects])
-        detail = f"{by}: {enumerate_some(statement.affected, 4)}"
+        brief = join([DEFECTS[defect] for defect in statement.defects])
+        detail = f"{brief}: {enumerate_some(statement.affected, 6)}"
     elif verdict is Verdict.UNDER_INVESTIGATION:
-        detail = enumerate_some(statement.undecided, 4) or "no way of use has an answer"
+        brief = "" if statement.undecided else "no way of use has an answer"
+        detail = enumerate_some(statement.undecided, 6) or brief
     else:
+        brief = ""
         detail = f"{count(len(statement.right), 'way')} of use measured"
     return VerdictView(
         model=model_title(statement.model),
         style=str(verdict),
         symbol=VERDICT_SYMBOLS[verdict],
         word=VERDICTS[verdict],
+        brief=brief,
         detail=detail,
     )
 
@@ -87,7 +90,7 @@ def grid_view(
     for statement in statements:
         view = verdict_view(statement)
         if statement.model != model:
-            view = replace(view, detail="")
+            view = replace(view, brief="", detail="")
         said.setdefault(statement.release, []).append(view)
     samples = {r.release: r for r in (findings.records if every_model else records)}
     shown = len(table.columns)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from matrix.history import axis_of
 from matrix.records import Status
 from reports.advice import Advice, Choice, advise
 from reports.build_grid import grid_view
 from reports.condense import condense
 from reports.paths import model_page, slug
 from reports.picture import picture, style
-from reports.stories import Story, stories
+from reports.stories import Common, Story, common, stories
 from reports.verdicts import intervals
 from reports.view import (
     AdviceView,
@@ -68,6 +69,7 @@ def model_view(
     if condensed:
         records = condense(records)
         told = stories(intervals(records, findings.releases))
+    shared = common(axis_of(record) for record in records if record.status.conclusive)
     defects = {interval.defect for interval in mine if interval.defect is not None}
     return ModelView(
         name=answer.model,
@@ -75,11 +77,12 @@ def model_view(
         href=model_page(answer.model),
         title=model_title(answer.model),
         headline=answer.headline,
-        sentence=answer.sentence,
+        sentence=" ".join(answer.sentences),
         tone=answer.tone,
         advice=advice_view(advise(answer.model, findings.statements, findings.releases)),
-        stories=tuple(_story_view(story, findings.releases) for story in told),
-        picture=picture(told, findings.releases),
+        stories=tuple(_story_view(story, findings.releases, shared) for story in told),
+        shared="" if condensed else shared.words,
+        picture=picture(told, findings.releases, shared),
         legend=_legend(defects),
         grid=grid_view(
             answer.model,
@@ -117,10 +120,10 @@ def _legend(defects: set[Defect]) -> tuple[LegendView, ...]:
     )
 
 
-def _story_view(story: Story, releases: Sequence[str]) -> StoryView:
+def _story_view(story: Story, releases: Sequence[str], shared: Common) -> StoryView:
     position = {name: index for index, name in enumerate(releases)}
     return StoryView(
-        ways=story.ways,
+        ways=story.ways(shared),
         intervals=tuple(_interval_view(interval, position) for interval in story.intervals),
     )
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from matrix.history import Axis, axis_of
 from matrix.records import Defect, Status
-from reports.stories import where
+from reports.stories import Common, common, where
 from reports.verdicts import axis_key
 from reports.words import model_key, scenario_key, unique
 
@@ -156,9 +156,10 @@ def grid(records: Sequence[Record]) -> Grid:
     groups: defaultdict[tuple[Any, ...], list[Axis]] = defaultdict(list)
     for axis, column in content.items():
         groups[axis.model, *column].append(axis)
+    shared = common(axes)
     members = sorted(groups.items(), key=lambda item: _column_key(item[0], item[1][0]))
     return Grid(
-        columns=tuple(_column(axes) for _, axes in members),
+        columns=tuple(_column(members_of, shared) for _, members_of in members),
         rows={
             release: tuple(_cell(content[axes[0]][index], axes[0]) for _, axes in members)
             for index, release in enumerate(releases)
@@ -172,11 +173,11 @@ def _column_key(content: tuple[Any, ...], axis: Axis) -> tuple[object, ...]:
     return (model_key(axis.model), not affected, axis_key(axis))
 
 
-def _column(axes: Sequence[Axis]) -> Column:
+def _column(axes: Sequence[Axis], shared: Common) -> Column:
     return Column(
         model=axes[0].model,
         scenarios=tuple(sorted({axis.scenario for axis in axes}, key=scenario_key)),
-        places=where(axes),
+        places=where(axes, shared),
         axes=tuple(axes),
     )
 

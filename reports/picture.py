@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matrix.records import Defect, Status
-    from reports.stories import Story
+    from reports.stories import Common, Story
     from reports.verdicts import Interval
 
 WIDTH: Final = 960
@@ -92,7 +92,7 @@ class Picture:
     track_width: float
 
 
-def picture(stories: Sequence[Story], releases: Sequence[str]) -> Picture | None:
+def picture(stories: Sequence[Story], releases: Sequence[str], shared: Common) -> Picture | None:
     """Lay out the stories of one model over all known releases; None without any."""
     if not stories or not releases:
         return None
@@ -101,7 +101,7 @@ def picture(stories: Sequence[Story], releases: Sequence[str]) -> Picture | None
     rows: list[Row] = []
     y = float(AXIS_HEIGHT)
     for story in stories:
-        lines = tuple(line for way in story.ways for line in _wrap(way))
+        lines = tuple(line for way in story.ways(shared) for line in _wrap(way))
         ys = tuple(y + LABEL_HEIGHT * (index + 1) - 4 for index in range(len(lines)))
         y += LABEL_HEIGHT * len(lines) + 2
         rows.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from reports.site import Answer
     from reports.view import ModelView, View
 
-_STYLES: Final = {"good": "green", "bad": "bold red", "none": "dim"}
+_STYLES: Final = {"good": "green", "bad": "red", "none": "dim"}
 
 
 def print_answer(answer: Answer, console: Console) -> None:
@@ -25,7 +26,8 @@ def print_answer(answer: Answer, console: Console) -> None:
     view = answer.view
     tone = {"good": "green", "bad": "bold red", "unknown": "yellow"}[view.tone]
     console.print(Text(clean(view.headline), style=tone))
-    console.print(Text(clean(view.answer)))
+    for sentence in view.answer:
+        console.print(Text(clean(sentence)))
     console.print(Text(clean(view.measured), style="dim"))
     for model in view.models:
         console.print(_table(model))
@@ -37,8 +39,9 @@ def print_answer(answer: Answer, console: Console) -> None:
 
 
 def _table(model: ModelView) -> Table:
-    table = Table(title=escape(clean(model.title)), title_justify="left", pad_edge=False)
-    for name in ("case", "status", "releases", "tested before", "tested after"):
+    title = clean(" · ".join(part for part in (model.title, model.shared) if part))
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=SIMPLE)
+    for name in ("case", "status", "releases"):
         table.add_column(name, overflow="fold")
     for story in model.stories:
         ways = "\n".join(story.ways)
@@ -47,11 +50,8 @@ def _table(model: ModelView) -> Table:
                 Text(clean(ways)),
                 Text(clean(f"{row.symbol} {row.word}"), style=_STYLES[look(row.style)]),
                 Text(clean(row.releases)),
-                Text(clean(row.after)),
-                Text(clean(row.before)),
             )
             ways = ""
-        table.add_section()
     return table
 
 

@@ -19,6 +19,15 @@ Fact = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """A number or a verdict worth seeing at once; `look` is ``good``, ``bad``, ``none`` or empty."""
+
+    label: str
+    value: str
+    look: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictView:
     """A statement about a release, ready to print.
 
@@ -27,13 +36,15 @@ class VerdictView:
         style: The verdict's code; also the name of its style.
         symbol: The verdict as one character.
         word: The verdict in words.
-        detail: By what, or why not decided; empty where there is nothing to add.
+        brief: By what, or why not decided, in a few words; may be empty.
+        detail: The same with the ways of use.
     """
 
     model: str
     style: str
     symbol: str
     word: str
+    brief: str
     detail: str
 
 
@@ -166,6 +177,7 @@ class ModelView:
         tone: Whether the newest decided release is right.
         advice: What to pin.
         stories: Its histories.
+        shared: What all of them have in common; empty if nothing.
         picture: The same as a picture; None without any.
         legend: The styles of the picture.
         grid: Releases by cases.
@@ -182,6 +194,7 @@ class ModelView:
     tone: Tone
     advice: AdviceView
     stories: tuple[StoryView, ...]
+    shared: str
     picture: Picture | None
     legend: tuple[LegendView, ...]
     grid: GridView
@@ -207,14 +220,14 @@ class View:
         headline: The same as a heading.
         summary: The answer in one or two sentences, with what was measured, when, and how
             much of it is conclusive; the `summary` of results.json.
-        answer: The part of the summary that says who is affected.
+        answer: The sentences of the summary that say who is affected.
         measured: The part that says what it rests on.
         tone: Whether the newest decided release is right.
         badge: The message of the badge.
         date: The day of the report.
         generated_at: Its time.
         coverage: Counts.
-        facts: The counts and dates worth seeing at once.
+        glances: The counts and dates worth seeing at once.
         models: What is said of each model, the one of the bug report first.
         changes: What is new since the run before; None if no run is known.
         since: When that run was.
@@ -230,14 +243,14 @@ class View:
     title: str
     headline: str
     summary: str
-    answer: str
+    answer: tuple[str, ...]
     measured: str
     tone: Tone
     badge: str
     date: str
     generated_at: str
     coverage: Coverage
-    facts: tuple[Fact, ...]
+    glances: tuple[Glance, ...]
     models: tuple[ModelView, ...]
     changes: tuple[Change, ...] | None
     since: str

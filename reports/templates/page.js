@@ -14,8 +14,12 @@
     return 0;
   };
   const said = (row) =>
-    [...row.querySelectorAll(".verdict")].map((v) => v.textContent.trim()).join("; ") ||
-    "no statement";
+    [...row.querySelectorAll(".verdict")]
+      .map((v) => {
+        const word = [...v.childNodes].filter((n) => !n.matches?.(".detail")).map((n) => n.textContent);
+        return word.join("").trim() + (v.dataset.detail ? ` (${v.dataset.detail})` : "");
+      })
+      .join("; ") || "no statement";
 
   // What the text names: a bare version, or the line for transformers in `pip freeze`.
   const wanted = (text) => {
