@@ -7,8 +7,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from matrix.history import axis_of
-from matrix.records import Provenance, Source, Status, short_torch
-from reports.paths import axis_anchor, release_anchor, scenario_anchor, slug
+from matrix.records import Source, Status
+from reports.cells import Cell, CellRunView, cell_anchors, cell_of, cell_views, number
+from reports.condense import WORST_FIRST
+from reports.paths import axis_anchor, release_anchor, scenario_anchor
 from reports.words import (
     DEFECT_MEANINGS,
     DEFECTS,
@@ -26,9 +28,7 @@ if TYPE_CHECKING:
     from matrix.records import Controls, Evidence, Record
     from reports.run import RunInfo
     from reports.verdicts import Statement
-
-Fact = tuple[str, str]
-"""A label and its value."""
+    from reports.view import Fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,7 @@ class CaseView:
         open: Whether its numbers are unfolded.
         symbol: The status as one character.
         word: The status in a word or two, with the defect or the reason.
+        error: The error beside its tolerance, in a few words; empty if none was measured.
         meaning: What the defect does, in a sentence; empty otherwise.
         report: The bug report's three lines.
         facts: The numbers.
@@ -59,6 +60,7 @@ class CaseView:
     open: bool
     symbol: str
     word: str
+    error: str
     meaning: str
     report: tuple[str, ...]
     facts: tuple[Fact, ...]
@@ -70,32 +72,16 @@ class CaseView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioView:
-    """The cases of one model and scenario."""
+    """The cases of one model and scenario; `style`, `symbol` and `word` are its worst case's."""
 
     anchor: str
     model: str
     scenario: str
     title: str
+    style: str
+    symbol: str
+    word: str
     cases: tuple[CaseView, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellRunView:
-    """One run of a cell: what all its cases have in common.
-
-    Attributes:
-        anchor: Anchor of it.
-        runtime: Its Python and torch.
-        facts: When, where and how it ran.
-        install: Command that installs the same release on the same torch; empty if there is none.
-        packages: The exact packages; empty if they are not known.
-    """
-
-    anchor: str
-    runtime: str
-    facts: tuple[Fact, ...]
-    install: str
-    packages: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,92 +107,39 @@ class ReleaseView:
     row: str
 
 
-def number(value: float | None) -> str:
-    """A measured number, to the digits that mean something: ``0.41``, ``3.2e-07``."""
-    if value is None:
-        return "—"
-    if value == 0:
-        return "0"
-    return f"{value:.3g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.1e}"
-
-
 def release_view(
     name: str, records: Sequence[Record], statements: Sequence[Statement], run: RunInfo
 ) -> ReleaseView:
     """The page of release `name` from its records, which are in the order of the catalog."""
-    anchors = _cell_anchors(records)
+    anchors = cell_anchors(records)
     return ReleaseView(
         name=name,
         facts=_facts_of_release(records[0]),
         statements=tuple(statements),
         scenarios=tuple(
-            ScenarioView(
-                anchor=scenario_anchor(model, scenario),
-                model=model_title(model),
-                scenario=scenario,
-                title=scenario_title(scenario),
-                cases=tuple(_case_view(record, anchors[_cell(record)]) for record in group),
-            )
+            _scenario_view(model, scenario, list(group), anchors)
             for (model, scenario), group in groupby(records, key=lambda r: (r.model, r.scenario))
         ),
-        cells=tuple(
-            _cell_view(cell, record, anchor, run)
-            for cell, (record, anchor) in _cell_samples(records, anchors).items()
-        ),
+        cells=cell_views(records, anchors, run),
         short="; ".join(f"{model_title(s.model)} {VERDICTS[s.statement]}" for s in statements)
         or "no statement",
         row=release_anchor(name),
     )
 
 
-_Cell = tuple[str, str, Provenance]
-"""Python, torch, and where it came from: records that share them were made in one run."""
-
-
-def _cell(record: Record) -> _Cell:
-    return record.python, record.torch, record.provenance
-
-
-def _cell_anchors(records: Sequence[Record]) -> dict[_Cell, str]:
-    """An anchor for each run of a cell; later runs of the same runtime are numbered."""
-    anchors: dict[_Cell, str] = {}
-    used: dict[str, int] = {}
-    for record in sorted(records, key=lambda r: r.provenance.started_at):
-        cell = _cell(record)
-        if cell in anchors:
-            continue
-        name = f"cell-{slug(record.runtime.replace('/', '-'))}"
-        used[name] = used.get(name, 0) + 1
-        anchors[cell] = name if used[name] == 1 else f"{name}-{used[name]}"
-    return anchors
-
-
-def _cell_samples(
-    records: Sequence[Record], anchors: dict[_Cell, str]
-) -> dict[_Cell, tuple[Record, str]]:
-    samples = {_cell(record): record for record in records}
-    return {cell: (samples[cell], anchor) for cell, anchor in anchors.items()}
-
-
-def _cell_view(cell: _Cell, record: Record, anchor: str, run: RunInfo) -> CellRunView:
-    python, torch, p = cell
-    facts = (
-        ("Checked", p.started_at),
-        ("Took", None if p.seconds is None else f"{number(p.seconds)} s"),
-        ("Platform", p.platform),
-        ("Device", p.device_name),
-        ("Python", p.python_build or python),
-        ("Ran as", ", ".join(part for part in (p.process, p.isolation) if part)),
-        ("Revision of the checks", p.check_revision),
-        ("Harness", p.harness_commit),
-        ("Packages", p.packages),
-    )
-    return CellRunView(
-        anchor=anchor,
-        runtime=f"Python {python}, torch {torch}",
-        facts=tuple((label, value) for label, value in facts if value),
-        install=_install(record),
-        packages=run.packages.get(p.packages or "", ()),
+def _scenario_view(
+    model: str, scenario: str, records: Sequence[Record], anchors: dict[Cell, str]
+) -> ScenarioView:
+    worst = min(records, key=lambda record: WORST_FIRST[record.status])
+    return ScenarioView(
+        anchor=scenario_anchor(model, scenario),
+        model=model_title(model),
+        scenario=scenario,
+        title=scenario_title(scenario),
+        style=str(worst.status),
+        symbol=SYMBOLS[worst.status],
+        word=status_words(worst),
+        cases=tuple(_case_view(record, anchors[cell_of(record)]) for record in records),
     )
 
 
@@ -235,6 +168,7 @@ def _case_view(record: Record, cell: str) -> CaseView:
         open=record.status is Status.AFFECTED,
         symbol=SYMBOLS[record.status],
         word=status_words(record),
+        error=_error(e),
         meaning=DEFECT_MEANINGS[record.defect] if record.defect else "",
         report=report_lines(e),
         facts=_facts(record),
@@ -243,6 +177,12 @@ def _case_view(record: Record, cell: str) -> CaseView:
         cell=cell,
         reproduce=_reproduce(record),
     )
+
+
+def _error(e: Evidence) -> str:
+    if e.error is None or e.tolerance is None:
+        return ""
+    return f"error {number(e.error)}, tolerance {number(e.tolerance)}"
 
 
 def status_words(record: Record) -> str:
@@ -321,13 +261,3 @@ def _reproduce(record: Record) -> str:
     if record.status in (Status.NOT_RUN, Status.UNSUPPORTED):
         return ""
     return f"python -m checks --reproduce {record.case}"
-
-
-def _install(record: Record) -> str:
-    if record.source is Source.INDEX:
-        wanted = f"transformers=={record.transformers}"
-    elif record.source is Source.GIT and record.commit:
-        wanted = f"transformers @ git+https://github.com/huggingface/transformers@{record.commit}"
-    else:
-        return ""
-    return f'pip install "{wanted}" torch=={short_torch(record.torch)} numpy pytest'

@@ -156,14 +156,14 @@ def _bars(
     bars = []
     for members in stretches:
         x, width = MARGIN + members[0] * step, len(members) * step
-        fits = len(word) * LETTER + 12 <= width
+        label = next((text for text in (word, word[0]) if len(text) * LETTER + 8 <= width), "")
         bars.append(
             Bar(
                 x=round(x, 2),
                 width=round(max(width - 1, 1), 2),
                 style=style(interval.status, interval.defect),
                 title=f"{releases[members[0]]} to {releases[members[-1]]}: {word}",
-                label=word if fits else "",
+                label=label,
                 label_x=round(x + width / 2, 2),
             )
         )

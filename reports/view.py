@@ -20,7 +20,7 @@ Fact = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """A number or a verdict worth seeing at once; `look` is ``good``, ``bad``, ``none`` or empty."""
+    """A number or a verdict worth seeing at once; `look` is its colour, empty for a number."""
 
     label: str
     value: str
