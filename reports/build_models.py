@@ -199,5 +199,5 @@ def _choice_notes(choice: Choice) -> tuple[str, ...]:
     if choice.excluded:
         notes.append(f"Left out: {enumerate_some(choice.excluded, 6)}, wrong or not decided.")
     if choice.untested:
-        notes.append(f"Allowed but not tested: {enumerate_some(choice.untested, 6)}.")
+        notes.append(f"Between them, not measured: {enumerate_some(choice.untested, 6)}.")
     return tuple(notes)

@@ -26,7 +26,7 @@ def slug(name: str) -> str:
     file systems that do not tell upper case from lower.
     """
     plain = _NOT_PLAIN.sub("-", name).strip("-.")[:_MAX_LENGTH]
-    if plain == name and plain == plain.lower():
+    if plain and plain == name == name.lower():
         return plain
     return f"{plain or 'x'}.{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 

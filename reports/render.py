@@ -2,12 +2,11 @@
 
 HTML is escaped by Jinja itself, and cleaned as a whole when it is written. For Markdown the
 environment's `finalize` does the same: what a template prints is escaped as Markdown, but for
-`Markdown`, which the filters here return.
+`reports.escape.Markdown`, which the filters return.
 """
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
@@ -17,65 +16,10 @@ from typing import Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from reports.escape import escape_markdown, markdown_code, markdown_fence
 from reports.words import look
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
-
-_FORBIDDEN: Final = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"  # no text of XML or HTML may hold these
-    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # surrogates and code points that are no characters
-    "\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # these turn the direction of what follows
-)
-_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()#+!|~>@:])|(?m:^(\s*)([-=]))|(?m:^(\s*\d+)(\.))")
-
-
-class Markdown(str):
-    """Text that is Markdown already."""
-
-    __slots__ = ()
-
-
-def clean(text: str) -> str:
-    """`text` without what no output can hold: control characters and tricks of direction."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _FORBIDDEN.sub("\ufffd", text)
-
-
-def escape_markdown(value: object) -> str:
-    """`value` as literal text in a paragraph or a table cell of GitHub's Markdown."""
-    if isinstance(value, Markdown):
-        return value
-    text = " ".join(clean(str(value)).split())
-    text = text.replace("&", "&amp;").replace("<", "&lt;")
-    return _MARKDOWN.sub(_escape_match, text)
-
-
-def _escape_match(match: re.Match[str]) -> str:
-    if match[1]:
-        if match[1] == "@":
-            return "@\u200b"  # no stranger is to be notified
-        return match[1] if match[1] == ":" else f"\\{match[1]}"
-    if match[3]:
-        return f"{match[2]}\\{match[3]}"
-    return f"{match[4]}\\{match[5]}"
-
-
-def markdown_code(value: object) -> Markdown:
-    """`value` as inline code that no backtick in it can end, fit for a table cell."""
-    text = " ".join(clean(str(value)).split()).replace("|", "\\|")
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * (longest + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
-    return Markdown(f"{fence}{pad}{text}{pad}{fence}")
-
-
-def markdown_fence(value: object) -> Markdown:
-    """`value` as a fenced block that no fence in it can end."""
-    text = clean(str(value))
-    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
-    fence = "`" * (longest + 1)
-    return Markdown(f"{fence}\n{text}\n{fence}")
 
 
 def source_hash(text: str) -> str:

@@ -10,6 +10,7 @@ from reports import render
 from reports.build import build, full_models
 from reports.build_grid import verdict_view
 from reports.changes import Said, compare, remembered
+from reports.escape import clean
 from reports.evidence import release_view
 from reports.findings import conclude
 from reports.news import News
@@ -187,4 +188,4 @@ def _release_pages(findings: Findings, view: View, run: RunInfo) -> Iterator[tup
 
 
 def _text(content: str) -> bytes:
-    return render.clean(content).encode()
+    return clean(content).encode()

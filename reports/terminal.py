@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from reports.render import clean
+from reports.escape import clean
 from reports.words import look
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reports.render import clean
+from reports.escape import one_line
 
 if TYPE_CHECKING:
     from reports.view import View
@@ -23,5 +23,5 @@ def constraints_txt(view: View) -> bytes:
         if advice.requirement:
             usable = index == 0 and advice.look == "all"
             lines.append(advice.requirement if usable else f"# {advice.requirement}")
-    text = "\n".join(" ".join(clean(line).split()) for line in lines)
+    text = "\n".join(one_line(line) for line in lines)
     return f"{text}\n".encode()

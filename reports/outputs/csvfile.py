@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from reports.escape import clean
 from reports.grid import frame
-from reports.render import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

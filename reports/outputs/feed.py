@@ -10,8 +10,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
+from reports.escape import clean
 from reports.paths import release_page
-from reports.render import clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
