@@ -37,13 +37,6 @@ class Runtime:
         """``3.11/2.13.0``, and what is added behind a plus sign."""
         return "+".join([f"{self.python}/{self.torch}", *self.extras])
 
-    @property
-    def folder(self) -> str:
-        """The name as one part of a path."""
-        return re.sub(
-            r"[^A-Za-z0-9.+=-]+", "-", f"py{self.python}-torch{self.name[len(self.python) + 1 :]}"
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:

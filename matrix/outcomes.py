@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from matrix.records import Defect, Evidence, Provenance, Reason, Record, Source, Status
+from matrix.records import (
+    Defect,
+    Evidence,
+    Provenance,
+    Reason,
+    Record,
+    Source,
+    Status,
+    require_coherence,
+)
 from matrix.uv import last_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from matrix.layers import Installed, NotInstalled
+    from matrix.layers import NotInstalled
     from matrix.releases import Release
     from matrix.runtimes import Environment
 
@@ -50,6 +59,9 @@ class ResultLine(msgspec.Struct, frozen=True, tag_field="kind", tag="result"):
     reason: Reason | None = None
     evidence: Evidence = msgspec.field(default_factory=Evidence)
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_coherence(self.status, self.defect, self.reason)
 
 
 class ImportFailedLine(msgspec.Struct, frozen=True, tag_field="kind", tag="import_failed"):
@@ -249,8 +261,3 @@ def _how_it_ended(outcome: Outcome) -> str:
     if outcome.ending == "died":
         return f"the process died: {outcome.message}"
     return outcome.message or "the process ended without a result"
-
-
-def settle(installed: Installed, provenance: Provenance) -> Provenance:
-    """Add to `provenance` on what a release was run."""
-    return msgspec.structs.replace(provenance, isolation=installed.isolation)

@@ -212,16 +212,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     provenance: Provenance
 
     def __post_init__(self) -> None:
-        if (self.defect is not None) != (self.status is Status.AFFECTED):
-            raise ValueError(f"`defect` goes with status affected, here {self.status}")
-        if self.reason is not None and self.status.conclusive:
-            raise ValueError(f"`reason` goes with a status that is not conclusive: {self.status}")
-        if self.reason is None and self.status in (
-            Status.UNSUPPORTED,
-            Status.NOT_RUN,
-            Status.ERROR,
-        ):
-            raise ValueError(f"status {self.status} needs a `reason`")
+        require_coherence(self.status, self.defect, self.reason)
 
     @property
     def case(self) -> str:
@@ -238,6 +229,20 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def release(self) -> str:
         """Name of the release: its version, or the ref that was asked for."""
         return self.transformers if self.ref is None else self.ref
+
+
+def require_coherence(status: Status, defect: Defect | None, reason: Reason | None) -> None:
+    """Insist that a defect goes with `affected`, and a reason with what is not conclusive.
+
+    Raises:
+        ValueError: They do not go together.
+    """
+    if (defect is not None) != (status is Status.AFFECTED):
+        raise ValueError(f"a `defect` goes with status affected, and no other; here {status}")
+    if reason is not None and status.conclusive:
+        raise ValueError(f"a `reason` goes with a status that is not conclusive; here {status}")
+    if reason is None and status in (Status.UNSUPPORTED, Status.NOT_RUN, Status.ERROR):
+        raise ValueError(f"status {status} needs a `reason`")
 
 
 def short_python(version: str) -> str:

@@ -1,0 +1,1 @@
+"""Which cells, and running them: the parts of `matrix/` by themselves."""
