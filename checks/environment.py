@@ -74,16 +74,15 @@ def import_transformers() -> ImportFailure | None:
                 import torch
 
                 torch.set_num_threads(1)
+                from transformers.utils import is_torch_available
+
+                if not is_torch_available():
+                    raise ImportError("transformers finds no torch")
             except BaseException as error:
                 if isinstance(error, (KeyboardInterrupt, SystemExit)):
                     raise
                 said = [*heard.lines, *(str(warning.message) for warning in warned)]
                 return _failure(error, said)
-            from transformers.utils import is_torch_available
-
-            if not is_torch_available():
-                said = [*heard.lines, *(str(warning.message) for warning in warned)]
-                return _failure(ImportError("transformers finds no torch"), said)
     finally:
         logger.removeHandler(heard)
     return None

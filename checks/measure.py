@@ -35,7 +35,7 @@ def measure(case: Case) -> Result:
         result = _measure(case)
     except NotMeasured as stopped:
         result = Result(case, stopped.status, None, stopped.reason, {"message": str(stopped)})
-    except torch.OutOfMemoryError as error:
+    except (MemoryError, torch.OutOfMemoryError) as error:
         result = Result(case, "error", None, "out_of_memory", {"message": describe(error)})
     except Exception as error:
         result = Result(case, "error", None, "check_error", {"message": describe(error)})
@@ -67,7 +67,7 @@ def _measure(case: Case) -> Result:
     below = None if plan.own_control else _negative_control(case, plan, tolerance)
     try:
         run = plan.run(bench)
-    except NotMeasured:
+    except (NotMeasured, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         if plan.own_control:  # whether the crossing is to blame, only a control can tell
@@ -89,7 +89,7 @@ def _negative_control(case: Case, plan: registry.Plan, tolerance: Tolerance) -> 
     control = Bench.build(case, plan.shape, crossing=False)
     try:
         return controls.below(control, plan.run(control), tolerance)
-    except NotMeasured:
+    except (NotMeasured, MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         if not SCENARIOS[case.scenario].optional:
