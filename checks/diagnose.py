@@ -172,11 +172,11 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
     for kept in range(1, length):
         for other in (False, True):
             for positions in (None, (arange - (length - kept)).clamp_min(0)):
-                yield Hypothesis(
-                    "prefix_lost",
-                    Variant(forget=length - kept, long=long != other, positions=positions),
-                    f"only the last {kept} of {length} tokens",
-                )
+                lost = Variant(forget=length - kept, long=long != other, positions=positions)
+                words = f"only the last {kept} of {length} tokens"
+                yield Hypothesis("prefix_lost", lost, words)
+                if kept > 1:
+                    yield Hypothesis("prefix_lost", replace(lost, causal=False), f"{words}, unmasked")
     if padded:
         for positions in (None, arange):
             for other in (False, True):
@@ -186,11 +186,16 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
                     "padding is seen",
                 )
         yield Hypothesis("wrong_mask", Variant(positions=arange), "padding counts as positions")
-    for window in range(1, length + 1):
+    for first in range(length):
+        for end in range(first + 1, length + 1):
+            words = f"every token sees columns {first} to {end - 1}"
+            yield Hypothesis("wrong_mask", Variant(only=(first, end)), words)
+    if shape.window is not None:
+        yield Hypothesis("wrong_mask", Variant(window=None), "no window")
+    for window in range(1, length):
         if window != shape.window:
             yield Hypothesis("wrong_mask", Variant(window=window), f"a window of {window}")
     if shape.window is not None:
-        yield Hypothesis("wrong_mask", Variant(window=None), "no window")
         # Older releases count their windows otherwise, which a second defect must not hide.
         for window in range(1, length + 1 if shape.original < length else 1):
             stale = _stale(step, shape.original, long)

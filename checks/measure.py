@@ -15,12 +15,12 @@ from checks.bench import Bench
 from checks.catalog import SCENARIOS, Case
 from checks.compare import TOLERANCES, Agreement, Tolerance
 from checks.controls import Controls
-from checks.diagnose import diagnose
+from checks.diagnose import Diagnosis, diagnose
 from checks.errors import NotMeasured, NotRun, Unsupported
 from checks.judge import judge
 from checks.models import SEED
 from checks.observation import Run
-from checks.oracles import Answers
+from checks.oracles import Answers, reference_for
 from checks.reference import Reference
 from checks.result import Result
 from checks.scenarios import registry
@@ -64,6 +64,7 @@ def _measure(case: Case) -> Result:
     tolerance = TOLERANCES[case.dtype]
     plan = registry.plan_of(case.scenario)
     bench = Bench.build(case, plan.shape)
+    reference = reference_for(bench)
     below = None if plan.own_control else _negative_control(case, plan, tolerance)
     try:
         run = plan.run(bench)
@@ -77,7 +78,7 @@ def _measure(case: Case) -> Result:
         return _judged_without_logits(bench, run, tolerance)
     if plan.own_control:
         below = controls.below_in_itself(bench, run, tolerance)
-    return _judged(bench, run, below, tolerance)
+    return _judged(bench, reference, run, below, tolerance)
 
 
 def _negative_control(case: Case, plan: registry.Plan, tolerance: Tolerance) -> float | None:
@@ -129,8 +130,13 @@ def _judged_without_logits(bench: Bench, run: Run, tolerance: Tolerance) -> Resu
     return _finish(bench, run, status, None, found)
 
 
-def _judged(bench: Bench, run: Run, below: float | None, tolerance: Tolerance) -> Result:
-    reference = _reference(bench)
+def _judged(
+    bench: Bench,
+    reference: Reference | None,
+    run: Run,
+    below: float | None,
+    tolerance: Tolerance,
+) -> Result:
     answers = oracles.ask(bench, run, reference, tolerance)
     measured = Controls(below, None, None, controls.sabotage(bench, tolerance))
     if reference is not None:
@@ -169,15 +175,30 @@ def _named(
     tolerance: Tolerance,
     found: dict[str, Any],
 ) -> str:
-    """The defect's name, by its fingerprint at the first step that differs."""
+    """The defect's name, by its fingerprint at the first step that differs.
+
+    Where the cached run agrees with the model and both are wrong, the last step tells more: what
+    is wrong from the first token on often shows as something lesser below O.
+    """
     telling = answers.telling
     if reference is None or telling.first is None:
         return "unclassified"
-    step = run.steps[telling.first]
-    call = run.calls[step.call] if step.call is not None and run.calls else None
-    diagnosis = diagnose(reference, step, telling.rows, call, tolerance)
+    diagnosis = _diagnosed(reference, run, telling.first, telling.rows, tolerance)
+    if answers.uncached.first is None and len(run.steps) - 1 > telling.first:
+        rows = tuple(range(run.steps[-1].tokens.shape[0]))
+        last = _diagnosed(reference, run, len(run.steps) - 1, rows, tolerance)
+        if last.defect != "unclassified":
+            diagnosis = last
     found.update(evidence.of_diagnosis(diagnosis))
     return diagnosis.defect
+
+
+def _diagnosed(
+    reference: Reference, run: Run, index: int, rows: tuple[int, ...], tolerance: Tolerance
+) -> Diagnosis:
+    step = run.steps[index]
+    call = run.calls[step.call] if step.call is not None and run.calls else None
+    return diagnose(reference, step, rows, call, tolerance)
 
 
 def _finish(
@@ -194,9 +215,3 @@ def _finish(
     if status == "affected" and defect is None:
         defect = "unclassified"
     return Result(bench.case, status, defect, None, found)
-
-
-def _reference(bench: Bench) -> Reference | None:
-    if bench.spec.architecture is None:
-        return None
-    return Reference(bench.shape, bench.model.state_dict(), bench.spec.architecture)

@@ -89,6 +89,8 @@ class Variant:
         causal: whether later tokens are hidden.
         padding_hidden: whether padding is.
         positions: other positions than those of the mask, (rows, length).
+        only: first and last column + 1 that every token sees, and no others, as where a mask for
+            one query is stretched over all.
         window: sliding window in tokens; -1 for the shape's own.
         forget: columns at the start that no later token attends to.
         attention: what becomes of attention where a mask hides every key: ``nothing`` gives
@@ -99,6 +101,7 @@ class Variant:
     long: bool | torch.Tensor | None = None
     scaling: float | None = None
     causal: bool = True
+    only: tuple[int, int] | None = None
     padding_hidden: bool = True
     positions: torch.Tensor | None = None
     window: int | None = -1
@@ -259,18 +262,21 @@ class Reference:
             return torch.zeros_like(query).transpose(1, 2).flatten(2)
         if variant.attention == "everything alike":
             return value.mean(dim=2, keepdim=True).expand_as(query).transpose(1, 2).flatten(2)
-        if variant.causal:  # what lies behind the last query is hidden from all
+        if variant.causal and variant.only is None:  # what lies behind the last query is hidden
             end = start + query.shape[2]
             key, value, mask = key[:, :, :end], value[:, :, :end], mask[:, :end]
         scores = query @ key.transpose(-1, -2) / math.sqrt(self.shape.head_size)
         columns = torch.arange(key.shape[2])
         here = torch.arange(start, start + query.shape[2])[:, None]
         seen = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool)
-        if variant.causal:
-            seen = seen & (columns <= here)
         window = self.shape.window if variant.window == -1 else variant.window
-        if window is not None:
-            seen = seen & (columns > here - window)
+        if variant.only is not None:
+            seen = seen & (columns >= variant.only[0]) & (columns < variant.only[1])
+        else:
+            if variant.causal:
+                seen = seen & (columns <= here)
+            if window is not None:
+                seen = seen & (columns > here - window)
         seen = seen & ((columns >= variant.forget) | (here < variant.forget))
         seen = seen[None].expand(mask.shape[0], -1, -1)
         if variant.padding_hidden:

@@ -45,8 +45,12 @@ def continue_after_crossing(bench: Bench) -> Run:
 def crop_back(bench: Bench) -> Run:
     """An answer that crossed is taken back: the cache is cropped to below O, and goes on there."""
     first = bench.generate(bench.prompt(bench.boundary - 2), 5)
-    keep = bench.boundary - 2
-    cache = adapt.crop_cache(adapt.returned_cache(first.output), keep)
+    keep, cache = bench.boundary - 2, adapt.returned_cache(first.output)
+    held = adapt.cache_length(cache)
+    if held < keep:
+        flaw = Flaw("truncated_cache", f"the cache holds {held} tokens, and {keep} are to be kept")
+        return replace(first, flaws=(flaw,))
+    cache = adapt.crop_cache(cache, keep)
     text = first.output.sequences.cpu()[:, : keep + 1]
     again = bench.generate(text, 2, **{adapt.cache_argument(bench.model): cache})
     return first + again
