@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from matrix.records import Source
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from reports.verdicts import Statement
 
 
+class _State(Enum):
+    """What is known of one release, as far as a choice is concerned."""
+
+    RIGHT = auto()
+    WRONG = auto()
+    IN_DOUBT = auto()
+    UNTESTED = auto()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """A stretch of releases that one can run, and what is still wrong in it.
@@ -23,7 +33,7 @@ class Choice:
         specifier: Version specifier, ``>=5.18.0,<=5.24.0,!=5.20.0``.
         first: First release that it allows.
         last: Last release that it allows: the newest that was measured.
-        excluded: Releases in between that it rules out, known to be wrong or not decided.
+        excluded: Releases in between that it rules out, since they were tried and not decided.
         untested: Known releases in between of which nothing is known, and which it allows.
         still_wrong: Scenarios that are wrong all the same.
     """
@@ -101,13 +111,13 @@ def _best(said: dict[str, Statement], releases: Sequence[str]) -> Choice | None:
     target = min(decided, key=lambda s: (len(s.affected), _newest_first(s)))
     allowed = set(target.affected)
 
-    def state(release: str) -> bool | None:
+    def state(release: str) -> _State:
         statement = said.get(release)
         if statement is None:
-            return None
+            return _State.UNTESTED
         if not set(statement.affected) <= allowed:
-            return False
-        return statement in decided
+            return _State.WRONG
+        return _State.RIGHT if statement in decided else _State.IN_DOUBT
 
     return _stretch(releases, state, still_wrong=target.affected)
 
@@ -116,54 +126,42 @@ def _newest_first(statement: Statement) -> tuple[int, ...]:
     return tuple(-number for number in version(statement.transformers).release)
 
 
-def _state_of_scenario(said: dict[str, Statement], scenario: str) -> Callable[[str], bool | None]:
-    def state(release: str) -> bool | None:
+def _state_of_scenario(said: dict[str, Statement], scenario: str) -> Callable[[str], _State]:
+    def state(release: str) -> _State:
         statement = said.get(release)
         if statement is None:
-            return None
-        if scenario in statement.affected or scenario in statement.undecided:
-            return False
-        return True if scenario in statement.right else None
+            return _State.UNTESTED
+        if scenario in statement.affected:
+            return _State.WRONG
+        if scenario in statement.undecided:
+            return _State.IN_DOUBT
+        return _State.RIGHT if scenario in statement.right else _State.UNTESTED
 
     return state
 
 
 def _stretch(
     releases: Sequence[str],
-    state: Callable[[str], bool | None],
+    state: Callable[[str], _State],
     *,
     still_wrong: tuple[str, ...],
 ) -> Choice | None:
-    """The newest stretch of good releases, bounded by bad ones or by what was measured.
-
-    A stretch ends at two bad releases in a row; a single bad one within it is excluded by
-    name, since that is how a yanked or broken patch release looks.
-    """
+    """The newest stretch of right releases: back to the last wrong one, up to what was measured."""
     known = [(name, state(name)) for name in releases]
-    good = [index for index, (_, value) in enumerate(known) if value]
-    if not good:
+    right = [index for index, (_, value) in enumerate(known) if value is _State.RIGHT]
+    if not right:
         return None
-    end = start = good[-1]
-    excluded: list[str] = []
-    passed: list[str] = []
-    for index in range(end - 1, -1, -1):
-        name, value = known[index]
-        if value:
-            start = index
-            excluded.extend(passed)
-            passed = []
-        elif value is False:
-            passed.append(name)
-            if len(passed) > 1:
-                break
-    untested = [name for name, value in known[start:end] if value is None]
-    first, last = known[start][0], known[end][0]
+    end = right[-1]
+    wrong = [index for index in range(end) if known[index][1] is _State.WRONG]
+    start = min(index for index in right if not wrong or index > wrong[-1])
+    inside = known[start:end]
+    excluded = tuple(name for name, value in inside if value is _State.IN_DOUBT)
     return Choice(
-        specifier=specifier(first, last, excluded),
-        first=first,
-        last=last,
-        excluded=tuple(reversed(excluded)),
-        untested=tuple(untested),
+        specifier=specifier(known[start][0], known[end][0], excluded),
+        first=known[start][0],
+        last=known[end][0],
+        excluded=excluded,
+        untested=tuple(name for name, value in inside if value is _State.UNTESTED),
         still_wrong=still_wrong,
     )
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from matrix.records import Source, Status
+from matrix.records import Source, Status, short_python, short_torch
 from reports.spans import Sighting, Span, sightings, spans
 from reports.verdicts import Verdict
 from reports.words import (
@@ -309,14 +309,12 @@ def measured_sentence(records: Sequence[Record], run: RunInfo, covered: Coverage
     if not ran:
         return f"No cell of {covered.planned:,} planned is conclusive ({run.date})."
     days = sorted({record.provenance.started_at[:10] for record in ran})
-    runtimes = unique(
-        f"Python {python} with torch {torch}"
-        for python, torch in sorted({tuple(record.runtime.split("/")) for record in ran})
-    )
+    runtimes = sorted({(short_python(r.python), short_torch(r.torch)) for r in ran})
+    told = [f"Python {python} with torch {torch}" for python, torch in runtimes]
     places = unique(sorted(f"{record.attention} on {record.device}" for record in ran))
     when = days[0] if len(days) == 1 else f"between {days[0]} and {days[-1]}"
     return (
-        f"Measured {when} on {join(runtimes)} ({enumerate_some(places, 6)}):"
+        f"Measured {when} on {enumerate_some(told, 4)} ({enumerate_some(places, 6)}):"
         f" {covered.conclusive:,} of {count(covered.planned, 'planned cell')}"
         f" {'is' if covered.planned == 1 else 'are'} conclusive."
     )

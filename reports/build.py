@@ -171,19 +171,20 @@ def _limits(findings: Findings, run: RunInfo) -> tuple[str, ...]:
     why: dict[str, int] = {}
     for record in findings.records:
         if record.reason is not None:
-            phrase = f"{STATUSES[record.status]}: {REASONS[record.reason]}"
+            phrase = f"{STATUSES[record.status]}, {REASONS[record.reason]}"
             why[phrase] = why.get(phrase, 0) + 1
         elif record.status is Status.INCONCLUSIVE:
-            phrase = f"{STATUSES[record.status]}: the numbers lie in the grey zone"
+            phrase = f"{STATUSES[record.status]}, the numbers lie in the grey zone"
             why[phrase] = why.get(phrase, 0) + 1
     for phrase, number in sorted(why.items(), key=lambda item: (-item[1], item[0])):
-        limits.append(f"{count(number, 'record')} {phrase}.")
+        limits.append(f"{count(number, 'record')}: {phrase}.")
     ran = {record.device for record in findings.records if record.status.conclusive}
     if ran:
         limits.append(f"Nothing was measured on another device than {join(sorted(ran))}.")
     missing = set(run.releases) - {record.transformers for record in findings.records}
     if missing:
-        limits.append(f"{count(len(missing), 'release')} of the index have no record at all.")
+        have = "has" if len(missing) == 1 else "have"
+        limits.append(f"{count(len(missing), 'release')} of the index {have} no record at all.")
     if findings.outdated:
         limits.append(
             f"{count(findings.outdated, 'record')} made by another revision of the checks"

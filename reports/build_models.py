@@ -45,7 +45,7 @@ MOST_STORIES: Final = 12
 """With more stories than that, a model is condensed on the first page."""
 MOST_STORIES_IN_FULL: Final = 200
 """With more stories than that, its own page condenses it too; results.csv has every case."""
-MOST_CELLS: Final = 1_800
+MOST_CELLS: Final = 1_500
 """How many cells of the grid the first page has room for."""
 MOST_UNFOLDED: Final = 4
 """With more stories than that, the tables are folded: the picture comes first."""
@@ -197,7 +197,7 @@ def _requirement(choice: Choice | None) -> str:
 def _choice_notes(choice: Choice) -> tuple[str, ...]:
     notes = []
     if choice.excluded:
-        notes.append(f"Left out: {enumerate_some(choice.excluded, 6)}, wrong or not decided.")
+        notes.append(f"Left out: {enumerate_some(choice.excluded, 6)}: tried, and not decided.")
     if choice.untested:
         notes.append(f"Between them, not measured: {enumerate_some(choice.untested, 6)}.")
     return tuple(notes)

@@ -128,8 +128,24 @@ def results(
 
 
 def encode(document: object) -> bytes:
-    """JSON as the site publishes it: members in their order, a line feed at the end."""
-    return msgspec.json.encode(document) + b"\n"
+    """JSON as the site publishes it: members in their order, a line feed at the end.
+
+    Half a surrogate pair, which JSON in UTF-8 cannot hold, is replaced.
+    """
+    try:
+        return msgspec.json.encode(document) + b"\n"
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_writable(msgspec.to_builtins(document))) + b"\n"
+
+
+def _writable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_writable(key): _writable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_writable(item) for item in value]
+    return value
 
 
 def schema() -> dict[str, Any]:

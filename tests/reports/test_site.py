@@ -1,0 +1,328 @@
+"""The site: every file says the same, the same records give the same bytes, nothing leaks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from io import StringIO
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+from bs4 import BeautifulSoup
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from reports.site import Answer, render_site
+from tests.reports.factory import RUN, cases, history, main_branch, provenance, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matrix.records import Record
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def some_records() -> list[Record]:
+    """Two intervals, a gap, a release in doubt, main, a second model, a missing device."""
+    core = history(
+        {
+            "1.0": "stale_keys",
+            "1.1": "ok",
+            "1.2": "prefix_lost",
+            "1.3": "prefix_lost",
+            "1.4": "timeout",
+            "1.5": "ok",
+            "1.6": "ok",
+        }
+    )
+    return [
+        *cases(core, attention=("eager", "sdpa"), scenario=("decode-crossing", "left-padded")),
+        *history(dict.fromkeys(("1.0", "1.3", "1.6"), "no_device"), device="cuda"),
+        *history({"1.2": "no_model", "1.3": "ok", "1.6": "crash"}, model="phimoe"),
+        main_branch("ok"),
+        main_branch("ok", scenario="left-padded"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    """A rendered site."""
+    run = msgspec.structs.replace(RUN, releases=("1.0", "1.3.1", "1.6"))
+    return render_site(some_records(), run, tmp_path_factory.mktemp("site"))
+
+
+def page(answer: Answer, path: str = "index.html") -> BeautifulSoup:
+    """A page of the site, parsed."""
+    return BeautifulSoup((answer.site / path).read_text("utf-8"), "html.parser")
+
+
+class TestAllSayTheSame:
+    """The page, the Markdown, the JSON, the CSV and the rest are views of one thing."""
+
+    def test_the_summary(self, answer: Answer) -> None:
+        """The same sentences stand in the page, in its description, and in both files."""
+        results = json.loads((answer.site / "results.json").read_bytes())
+        index = page(answer)
+        assert results["summary"] == answer.summary
+        description = index.find("meta", attrs={"name": "description"})
+        assert description is not None
+        assert description["content"] == answer.summary
+        shown = index.select_one("section.answer")
+        assert shown is not None
+        markdown = plain_markdown(answer)
+        for sentence in (*answer.view.answer, answer.view.measured):
+            assert sentence in shown.get_text()
+            assert sentence in markdown
+
+    def test_the_headline(self, answer: Answer) -> None:
+        """Title, heading, badge and the first line of the Markdown are one answer."""
+        index = page(answer)
+        assert index.title is not None
+        assert answer.view.headline in index.title.get_text()
+        heading = index.h1
+        assert heading is not None
+        assert heading.get_text() == answer.view.headline
+        badge = json.loads((answer.site / "badge.json").read_bytes())
+        assert badge["message"].lower() == answer.view.headline.lower()
+        first_line = (answer.site / "report.md").read_text("utf-8").splitlines()[0]
+        assert first_line.startswith(f"**{answer.view.headline}**")
+
+    def test_the_verdicts(self, answer: Answer) -> None:
+        """Each release's verdict is the same in the page, the Markdown and the JSON."""
+        results = json.loads((answer.site / "results.json").read_bytes())
+        said = {
+            (s["ref"] or s["transformers"], s["model"]): s["statement"]
+            for s in results["statements"]
+        }
+        rows = page(answer).select("tr[data-release]")
+        shown = {
+            (row["data-release"], {"Phi-3": "phi3", "PhiMoE": "phimoe"}[name]): v["data-verdict"]
+            for row in rows
+            for v in row.select(".verdict")
+            for name in [v.get_text().split(":")[0]]
+        }
+        assert shown == said
+        markdown = (answer.site / "report.md").read_text("utf-8")
+        for (release, model), statement in said.items():
+            (line,) = re.findall(rf"^\| {re.escape(release)} .*$", markdown, re.MULTILINE)[-1:]
+            title = {"phi3": "Phi-3", "phimoe": "PhiMoE"}[model]
+            assert f"{title}: " in line
+            word = statement.replace("_", " ").replace("under investigation", "not decided")
+            assert re.search(rf"{title}: . {word}", line)
+
+    def test_the_records(self, answer: Answer) -> None:
+        """JSON and CSV hold the same records, and each has its anchor on its release's page."""
+        results = json.loads((answer.site / "results.json").read_bytes())
+        rows = list(csv.DictReader(StringIO((answer.site / "results.csv").read_text("utf-8"))))
+        keys = ("transformers", "model", "scenario", "attention", "device", "status")
+        assert [[row[key] for key in keys] for row in rows] == [
+            [one[key] for key in keys] for one in results["records"]
+        ]
+        for one in results["records"]:
+            name = one["ref"] or one["transformers"]
+            anchor = "-".join(
+                (
+                    *(one[key] for key in ("model", "scenario", "attention", "device", "dtype")),
+                    "py3.11",
+                    "torch2.13.0",
+                )
+            )
+            evidence = page(answer, f"releases/{name}/index.html").find(id=anchor)
+            assert evidence is not None
+            assert one["status"].replace("_", " ") in evidence.get_text()
+
+    def test_the_intervals(self, answer: Answer) -> None:
+        """What the JSON calls an interval stands in the table of the page, word for word."""
+        results = json.loads((answer.site / "results.json").read_bytes())
+        shown = [
+            [cell.get_text(" ", strip=True) for cell in row.find_all(["th", "td"])]
+            for row in page(answer).select(".story tbody tr")
+        ]
+        for interval in results["intervals"]:
+            if interval["model"] != "phi3":
+                continue
+            first, last = interval["first"], interval["last"]
+            releases = first if first == last else f"{first} to {last}"
+            assert any(
+                interval["status"] in row[0]
+                and row[1].startswith(releases)
+                and row[3] == (interval["after"] or "none tested")
+                and row[4] == (interval["before"] or "none tested")
+                for row in shown
+            )
+
+    def test_osv_and_constraints(self, answer: Answer) -> None:
+        """OSV's affected versions and the constraint never meet; both follow the statements."""
+        results = json.loads((answer.site / "results.json").read_bytes())
+        osv = json.loads((answer.site / "osv.json").read_bytes())
+        wrong = {
+            s["transformers"]
+            for s in results["statements"]
+            if s["model"] == "phi3" and s["statement"] == "affected"
+        }
+        assert set(osv["affected"][0]["versions"]) == wrong
+        lines = (answer.site / "constraints.txt").read_text("utf-8").splitlines()
+        (constraint,) = [line for line in lines if line and not line.startswith("#")]
+        allowed = SpecifierSet(constraint.removeprefix("transformers"))
+        assert not any(Version(name) in allowed for name in wrong)
+        code = page(answer).select_one(".pin pre code")
+        assert code is not None
+        assert code.get_text() == constraint
+
+    def test_the_stable_paths(self, answer: Answer) -> None:
+        """Under v1/ lies the same as at the top."""
+        for path in sorted((answer.site / "v1").iterdir()):
+            assert path.read_bytes() == (answer.site / path.name).read_bytes()
+
+
+class TestLinks:
+    """The site works from any folder, and alone."""
+
+    def test_every_link_leads_somewhere(self, answer: Answer) -> None:
+        """Every relative link is a file of the site, every fragment an anchor of it."""
+        for path in sorted(answer.site.rglob("*.html")):
+            for link in BeautifulSoup(path.read_text("utf-8"), "html.parser").select("a[href]"):
+                target, _, fragment = str(link["href"]).partition("#")
+                assert not re.match(r"[a-z]+:|/", target), target
+                file = (path.parent / target).resolve() if target else path
+                assert file.is_file(), f"{path}: {link['href']}"
+                if fragment:
+                    there = BeautifulSoup(file.read_text("utf-8"), "html.parser")
+                    assert there.find(id=fragment), f"{path}: {link['href']}"
+
+    def test_nothing_is_fetched(self, answer: Answer) -> None:
+        """No image, script, style or font comes from elsewhere."""
+        for path in sorted(answer.site.rglob("*.html")):
+            text = path.read_text("utf-8")
+            assert not re.search(r"<(?:img|iframe|object|embed|link|base)\b", text)
+            assert not re.search(r"\b(?:src|srcset|action)=|@import|url\((?!#)", text)
+
+
+class TestUnknown:
+    """What is not known looks like it, everywhere."""
+
+    def test_in_the_grid(self, answer: Answer) -> None:
+        """A release in doubt, or without the model, is not green in any cell."""
+        row = page(answer).find(id="release-1.4")
+        assert row is not None
+        assert not row.select("td.good")
+        assert "not decided" in row.get_text()
+
+    def test_never_in_a_denominator(self, answer: Answer) -> None:
+        """Cases that cannot run here are counted by themselves."""
+        counts = json.loads((answer.site / "results.json").read_bytes())["coverage"]
+        assert counts["unsupported"] == 1
+        assert counts["not_run"] == 3
+        assert counts["records"] + counts["undecided"] == len(some_records()) - 4
+
+    def test_in_the_limits(self, answer: Answer) -> None:
+        """Why something was not measured is said, with how often."""
+        text = page(answer).get_text()
+        assert "3 records: not run, no such device here." in text
+        assert "4 records: error, ran out of time." in text
+        assert "1 release of the index has no record at all." in text
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+    """In whatever order they come."""
+    render_site(some_records(), RUN, tmp_path / "one")
+    render_site(some_records()[::-1], RUN, tmp_path / "two")
+    one = {p.relative_to(tmp_path / "one"): p for p in (tmp_path / "one").rglob("*.*")}
+    two = {p.relative_to(tmp_path / "two"): p for p in (tmp_path / "two").rglob("*.*")}
+    assert one.keys() == two.keys()
+    assert [n for n in one if one[n].is_file() and one[n].read_bytes() != two[n].read_bytes()] == []
+
+
+def test_an_empty_ledger_makes_a_site(tmp_path: Path) -> None:
+    """It says that nothing has been measured, and recommends nothing."""
+    render_site([], RUN, tmp_path)
+    assert "Nothing has been measured yet." in (tmp_path / "index.html").read_text("utf-8")
+    constraints = (tmp_path / "constraints.txt").read_text("utf-8")
+    assert all(line.startswith("#") for line in constraints.splitlines())
+
+
+def test_a_report_of_the_bug_report_s_form(tmp_path: Path) -> None:
+    """Whoever knows the report recognises its three lines at the case's anchor."""
+    render_site([record("1.0", "prefix_lost")], RUN, tmp_path)
+    text = (tmp_path / "releases/1.0/index.html").read_text("utf-8")
+    assert (
+        "last generation call: ([[32], [59]], [[8], [8]], None)\n"
+        "generated next token: [2, 26]\n"
+        "uncached full-prefix next token: [32, 26]"
+    ) in text
+
+
+class TestFeed:
+    """Changes as Atom."""
+
+    def test_an_entry_for_every_change_with_an_id_that_stays(self, tmp_path: Path) -> None:
+        """A later run keeps the entries of the one before, under the same ids."""
+        one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+        later = msgspec.structs.replace(RUN, generated_at="2026-12-01T04:05:06Z")
+        latest = msgspec.structs.replace(RUN, generated_at="2026-12-02T04:05:06Z")
+        render_site(history({"1.0": "prefix_lost"}), RUN, one)
+        render_site(history({"1.0": "prefix_lost", "1.1": "ok"}), later, two, previous=one)
+        outcomes = {"1.0": "prefix_lost", "1.1": "ok", "1.2": "crash"}
+        render_site(history(outcomes), latest, three, previous=two / "results.json")
+        entries = [self.entries(site) for site in (one, two, three)]
+        assert [len(found) for found in entries] == [0, 1, 2]
+        assert entries[2][1] == entries[1][0]
+        assert len({entry["id"] for entry in entries[2]}) == 2
+        assert "1.2" in entries[2][0]["title"]
+
+    @staticmethod
+    def entries(site: Path) -> list[dict[str, str]]:
+        """The entries of a feed; checks what RFC 4287 requires of it."""
+        root = ET.fromstring((site / "feed.xml").read_bytes())
+        assert root.tag == f"{ATOM}feed"
+        for parent in (root, *root.iter(f"{ATOM}entry")):
+            for tag in ("id", "title", "updated"):
+                (element,) = parent.findall(f"{ATOM}{tag}")
+                assert element.text
+            assert parent.findall(f"{ATOM}link[@rel='alternate']")
+        assert root.findall(f"{ATOM}author/{ATOM}name")
+        return [
+            {tag: entry.findtext(f"{ATOM}{tag}") or "" for tag in ("id", "title", "updated")}
+            for entry in root.iter(f"{ATOM}entry")
+        ]
+
+
+def test_earlier_runs_are_kept_and_linked(tmp_path: Path) -> None:
+    """The report of a run stays where it was when the next one is published."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    later = msgspec.structs.replace(RUN, generated_at="2026-12-01T04:05:06Z")
+    render_site(history({"1.0": "prefix_lost"}), RUN, one)
+    render_site(history({"1.0": "ok"}), later, two, previous=one)
+    kept = "runs/2026-11-30T040506Z"
+    index = BeautifulSoup((two / "index.html").read_text("utf-8"), "html.parser")
+    hrefs = [str(link["href"]) for link in index.select("a[href]")]
+    (href,) = [h for h in hrefs if h.startswith("runs/")]
+    assert (two / href).read_bytes() == (one / "report.md").read_bytes()
+    assert kept.lower() in href.lower()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"schema_version":99}', b"\xff\xfe"])
+def test_a_damaged_former_report_is_said_and_passed_over(tmp_path: Path, content: bytes) -> None:
+    """The report is made all the same, and does not claim that nothing changed."""
+    (tmp_path / "results.json").write_bytes(content)
+    answer = render_site([record()], RUN, tmp_path, previous=tmp_path)
+    assert answer.view.changes is None
+    assert "cannot be read" in answer.view.problems[0]
+
+
+def test_records_of_another_revision_are_counted_as_left_out(tmp_path: Path) -> None:
+    """They are in no verdict, and the page says how many there are."""
+    old = record("1.0", "crash", provenance=provenance(check_revision="f" * 12))
+    answer = render_site([old, record("1.1")], RUN, tmp_path)
+    assert "1 record made by another revision of the checks is left out." in answer.view.limits
+    assert answer.view.headline == "Not affected: 1.1"
+
+
+def plain_markdown(answer: Answer) -> str:
+    """The Markdown without what escaping adds."""
+    text = (answer.site / "report.md").read_text("utf-8")
+    return text.replace("\u2060", "").replace("\\", "")
