@@ -75,7 +75,8 @@ class Finding:
         defect: The defect that begins or ends; None likewise.
         sightings: Where it shows, in the order of the catalog; never empty.
         new: Whether the run before could not know it.
-        moving: Whether the release is a ref that moves: then the same may happen again.
+        regression: Whether what is new in it was right before.
+        ends: Ids of the findings that it ends, where something is right again.
     """
 
     kind: Kind
@@ -84,18 +85,36 @@ class Finding:
     defect: Defect | None
     sightings: tuple[Sighting, ...]
     new: bool
-    moving: bool
+    regression: bool = False
+    ends: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits, the same for the same thing in every run."""
-        parts = (self.kind, self.release, self.model or "", self.defect or "")
-        return sha256("\n".join(parts).encode()).hexdigest()[:12]
+        return finding_id(self.kind, self.release, self.model, self.defect)
 
     @property
-    def regression(self) -> bool:
-        """Whether something that was right is wrong from here on."""
-        return self.kind is Kind.AFFECTED
+    def moving(self) -> bool:
+        """Whether the release is a ref that moves: then the same may happen again."""
+        return self.sightings[0].record.source is not Source.INDEX
+
+
+def finding_id(kind: Kind, release: str, model: str | None, defect: Defect | None) -> str:
+    """Names what is found, and not when or where: two runs that find it agree."""
+    parts = (kind, release, model or "", defect or "")
+    return sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """One sighting on its way into a finding."""
+
+    sighting: Sighting
+    new: bool
+    ends: str | None = None
+
+
+_Groups = defaultdict[tuple[Kind, str, str, Defect], list[_Seen]]
 
 
 Point = tuple[Axis, str]
@@ -109,7 +128,7 @@ class Before:
     Attributes:
         releases: Names of the releases that it had a conclusive record of.
         axes: The axes that it had conclusive records on.
-        affected: The stretches on each axis, with status and defect.
+        stretches: The stretches on each axis, with status and defect.
         points: Its conclusive records of refs that move.
         untestable: Releases of which it had nothing but errors.
         same_checks: Whether it was measured by the same checks.
@@ -129,38 +148,25 @@ def find(previous: Results | None, now: Results) -> tuple[Finding, ...]:
     Without a run before, nothing is new: a first report is its own news.
     """
     known = None if previous is None else _before(previous, now)
+    groups: _Groups = defaultdict(list)
     stretches = _stretches(now.records)
-    groups: defaultdict[tuple[Kind, str, str, Defect], list[tuple[Sighting, bool]]]
-    groups = defaultdict(list)
     for axis, history in stretches.items():
-        for earlier, run in zip(history, history[1:], strict=False):
-            what = _kind_and_defect(earlier, run)
-            sighting = Sighting(
-                record=run.records[0], after=run.after, last=run.last, before=run.before
-            )
-            new = known is not None and _is_new(axis, run, known)
-            groups[what[0], run.first, axis.model, what[1]].append((sighting, new))
+        for earlier, run in zip((None, *history), history, strict=False):
+            _on_release(groups, axis, earlier, run, known)
     for (axis, name), record in _points(now.records).items():
         newest = stretches[axis][-1].records[-1] if axis in stretches else None
-        was = known.points.get((axis, name)) if known else None
-        for kind, defect in _on_ref(record, newest, was):
-            sighting = Sighting(
-                record=record,
-                after=newest.transformers if newest else None,
-                last=name,
-                before=None,
-            )
-            new = known is not None and _is_new_on_ref(record, was, known)
-            groups[kind, name, axis.model, defect].append((sighting, new))
+        _on_ref(groups, (axis, name), record, newest, known)
     found = [
         Finding(
             kind=kind,
             release=release,
             model=model,
             defect=defect,
-            sightings=_sorted(sighting for sighting, _ in seen),
-            new=any(new for _, new in seen),
-            moving=seen[0][0].record.source is not Source.INDEX,
+            sightings=_sorted(one.sighting for one in seen),
+            new=any(one.new for one in seen),
+            regression=kind is Kind.AFFECTED
+            and any(one.new and one.sighting.after is not None for one in seen),
+            ends=tuple(sorted({one.ends for one in seen if one.ends})),
         )
         for (kind, release, model, defect), seen in groups.items()
     ]
@@ -193,12 +199,19 @@ def _points(records: Iterable[Record]) -> dict[Point, Record]:
     }
 
 
-def _kind_and_defect(earlier: Run, run: Run) -> tuple[Kind, Defect]:
+def _on_release(
+    groups: _Groups, axis: Axis, earlier: Run | None, run: Run, known: Before | None
+) -> None:
     """What begins with `run`. Where one defect takes the place of another, the new one does."""
+    sighting = Sighting(record=run.records[0], after=run.after, last=run.last, before=run.before)
+    new = known is not None and _is_new(axis, run, known)
     if run.defect is not None:
-        return Kind.AFFECTED, run.defect
-    assert earlier.defect is not None  # two neighbouring runs differ
-    return Kind.FIXED, earlier.defect
+        key = (Kind.AFFECTED, run.first, axis.model, run.defect)
+        groups[key].append(_Seen(sighting=sighting, new=new))
+    elif earlier is not None and earlier.defect is not None:
+        ends = finding_id(Kind.AFFECTED, earlier.first, axis.model, earlier.defect)
+        key = (Kind.FIXED, run.first, axis.model, earlier.defect)
+        groups[key].append(_Seen(sighting=sighting, new=new, ends=ends))
 
 
 def _is_new(axis: Axis, run: Run, known: Before) -> bool:
@@ -226,17 +239,26 @@ def _grew(axis: Axis, run: Run, known: Before) -> bool:
 
 
 def _on_ref(
-    record: Record, newest: Record | None, was: Record | None
-) -> Iterator[tuple[Kind, Defect]]:
+    groups: _Groups, point: Point, record: Record, newest: Record | None, known: Before | None
+) -> None:
     """What a ref shows that the newest release, or the ref itself before, did not."""
-    others = [other for other in (newest, was) if other is not None]
+    axis, name = point
+    was = known.points.get(point) if known else None
+    others = [other.defect for other in (newest, was) if other is not None]
+    sighting = Sighting(
+        record=record, after=newest.transformers if newest else None, last=name, before=None
+    )
+    new = known is not None and _is_new_on_ref(record, was, known)
     if record.defect is not None:
-        if any(other.defect != record.defect for other in others):
-            yield Kind.AFFECTED, record.defect
+        if any(defect != record.defect for defect in others):
+            key = (Kind.AFFECTED, name, axis.model, record.defect)
+            groups[key].append(_Seen(sighting=sighting, new=new))
         return
-    for defect in {other.defect for other in others}:
+    for defect in dict.fromkeys(others):
         if defect is not None:
-            yield Kind.FIXED, defect
+            ends = finding_id(Kind.AFFECTED, name, axis.model, defect)
+            key = (Kind.FIXED, name, axis.model, defect)
+            groups[key].append(_Seen(sighting=sighting, new=new, ends=ends))
 
 
 def _is_new_on_ref(record: Record, was: Record | None, known: Before) -> bool:
@@ -256,7 +278,6 @@ def _untestable(records: Sequence[Record], known: Before | None) -> Iterator[Fin
                 Sighting(record=record, after=None, last=release, before=None) for record in errors
             ),
             new=known is not None and release not in known.untestable,
-            moving=errors[0].source is not Source.INDEX,
         )
 
 
@@ -296,7 +317,7 @@ def _sorted(sightings: Iterable[Sighting]) -> tuple[Sighting, ...]:
 
 def main(arguments: Sequence[str]) -> int:
     """Write the findings of a site; returns the exit code."""
-    from reports.watch_text import Links, issue  # noqa: PLC0415
+    from reports.watch_text import Links, issue
 
     parser = argparse.ArgumentParser(prog="python -m reports.watch", description=__doc__)
     parser.add_argument("--site", type=Path, default=Path("reports/site"), metavar="DIR")
