@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from checks.revision import check_revision
+from matrix.canary import again_ledger, disagreements
 from matrix.errors import DiskFullError, HarnessError
 from matrix.gather import gather
 from matrix.ledger import DISK_FULL
@@ -61,6 +62,8 @@ def render_command(options: Options, console: Console) -> None:
     known, damaged = committed.load()
     here, damaged_here = local.load()
     gathered = gather(known, here, plan)
+    again, _ = again_ledger(work.root).load()
+    differences = tuple(f"a difference: {one}" for one in disagreements(known, again))
     damage = tuple(f"a damaged file is passed over: {one}" for one in (*damaged, *damaged_here))
     run = RunInfo(
         generated_at=made_at(os.environ),
@@ -70,7 +73,7 @@ def render_command(options: Options, console: Console) -> None:
         planned=plan.requested if plan else (),
         releases=tuple(release.version for release in plan.stable) if plan else (),
         local=gathered.local,
-        problems=(*(plan.problems if plan else ()), *damage),
+        problems=(*(plan.problems if plan else ()), *differences, *damage),
         packages=locks(gathered.records, (committed, local)),
         stale_after_days=plan.stale_after_days if plan else 7,
     )

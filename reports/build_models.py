@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from matrix.history import axis_of
 from matrix.records import Status
 from reports.advice import Advice, Choice, advise
 from reports.build_grid import grid_view
@@ -69,7 +68,7 @@ def model_view(
     if condensed:
         records = condense(records)
         told = stories(intervals(records, findings.releases))
-    shared = common(axis_of(record) for record in records if record.status.conclusive)
+    shared = common(interval.axis for interval in mine)
     defects = {interval.defect for interval in mine if interval.defect is not None}
     return ModelView(
         name=answer.model,

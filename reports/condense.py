@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from matrix.history import axis_of
 from matrix.records import Status
 from reports.stories import ANY_CASE
-from reports.verdicts import axis_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,12 +30,15 @@ WORST_FIRST: Final = {
 
 
 def condense(records: Iterable[Record]) -> tuple[Record, ...]:
-    """For each release, model and scenario its worst record, as the only case of it."""
+    """For each release, model and scenario its worst record, as the only case of it.
+
+    Of equally bad ones the first counts, so give them in the order of the catalog.
+    """
     worst: dict[tuple[str, str, str], Record] = {}
     for record in records:
         key = (record.release, record.model, record.scenario)
         known = worst.get(key)
-        if known is None or _rank(record) < _rank(known):
+        if known is None or WORST_FIRST[record.status] < WORST_FIRST[known.status]:
             worst[key] = record
     return tuple(
         msgspec.structs.replace(
@@ -50,7 +51,3 @@ def condense(records: Iterable[Record]) -> tuple[Record, ...]:
         )
         for record in worst.values()
     )
-
-
-def _rank(record: Record) -> tuple[object, ...]:
-    return WORST_FIRST[record.status], axis_key(axis_of(record))

@@ -18,6 +18,7 @@ from reports.words import (
     STATUSES,
     SYMBOLS,
     VERDICTS,
+    look,
     model_title,
     scenario_title,
 )
@@ -38,11 +39,10 @@ class CaseView:
     Attributes:
         anchor: Permanent anchor of it.
         place: Backend, device, data type and runtime.
-        status: The status code; also the name of its style.
         frame: ``ok``, ``affected`` or ``other``: the style of its frame.
         open: Whether its numbers are unfolded.
-        symbol: The status as one character.
-        word: The status in a word or two, with the defect or the reason.
+        look: The style of its status.
+        word: The status in a word or two, with its symbol, and the defect or the reason.
         error: The error beside its tolerance, in a few words; empty if none was measured.
         meaning: What the defect does, in a sentence; empty otherwise.
         report: The bug report's three lines.
@@ -55,14 +55,13 @@ class CaseView:
 
     anchor: str
     place: str
-    status: str
     frame: str
     open: bool
-    symbol: str
+    look: str
     word: str
     error: str
     meaning: str
-    report: tuple[str, ...]
+    report: str
     facts: tuple[Fact, ...]
     log: str
     notes: tuple[str, ...]
@@ -163,14 +162,13 @@ def _case_view(record: Record, cell: str) -> CaseView:
             f"{record.attention} · {record.device} {record.dtype} ·"
             f" Python {record.python} · torch {record.torch}"
         ),
-        status=str(record.status),
         frame=str(record.status) if record.status.conclusive else "other",
         open=record.status is Status.AFFECTED,
-        symbol=SYMBOLS[record.status],
-        word=status_words(record),
+        look=look(record.status),
+        word=f"{SYMBOLS[record.status]} {status_words(record)}",
         error=_error(e),
         meaning=DEFECT_MEANINGS[record.defect] if record.defect else "",
-        report=report_lines(e),
+        report="\n".join(report_lines(e)),
         facts=_facts(record),
         log=e.log or "",
         notes=e.notes,

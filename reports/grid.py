@@ -136,12 +136,13 @@ def grid(records: Sequence[Record]) -> Grid:
     """The grid of records that count (`verdicts.current`), newest release first."""
     if not records:
         return Grid(columns=(), rows={})
-    axes = sorted({axis_of(record) for record in records}, key=axis_key)
+    points = [axis_of(record) for record in records]
+    axes = sorted(set(points), key=axis_key)
     number = {axis: index for index, axis in enumerate(axes)}
     table = pd.DataFrame(
         {
             "release": [record.release for record in records],
-            "axis": [number[axis_of(record)] for record in records],
+            "axis": [number[point] for point in points],
             "mark": [_Mark(record.status, record.defect) for record in records],
         }
     )
