@@ -133,6 +133,12 @@ def report(session: nox.Session) -> None:
 
 
 @nox.session
+def bisect(session: nox.Session) -> None:
+    """Find where a case changed: -- --good REF --bad REF [--repo PATH] [--case CASE]."""
+    run(session, "-m", "matrix", "bisect", *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests."""
     run(session, "-m", "pytest", *session.posargs, group="tests")

@@ -15,7 +15,7 @@ import msgspec
 
 from matrix.environment import cell_environ
 from matrix.executors import FORK_IS_SAFE, Executor, ForkExecutor, FreshExecutor
-from matrix.layers import Installed, Layers, NotInstalled
+from matrix.layers import Installed, Installer, NotInstalled
 from matrix.outcomes import RecordMaker, read_outcome
 from matrix.records import Evidence, Provenance, Reason, Record, Status
 from matrix.runner.cell import Job
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from matrix.plan import PlannedCell
     from matrix.progress import Reporter
     from matrix.runtimes import Environment
-    from matrix.uv import Uv
 
 INSTALLING_AHEAD = 3
 """How many layers are made while the workers are busy."""
@@ -41,11 +40,9 @@ class Bench:
     """Where the cells of one runtime run.
 
     Attributes:
-        package: The package whose releases they are.
         runtime: The runtime.
         environment: As it is installed.
-        uv: uv.
-        layers: Folder for the layers.
+        installer: Gets releases ready.
         folder: Folder for what the processes write.
         ledger: Where records go as cells finish.
         limits: What a cell may take.
@@ -56,11 +53,9 @@ class Bench:
         now: The clock.
     """
 
-    package: str
     runtime: Runtime
     environment: Environment
-    uv: Uv
-    layers: Path
+    installer: Installer
     folder: Path
     ledger: Ledger
     limits: Limits
@@ -77,13 +72,6 @@ class CellRunner:
     def __init__(self, bench: Bench, reporter: Reporter) -> None:
         self._bench = bench
         self._reporter = reporter
-        self._layers = Layers(
-            package=bench.package,
-            runtime=bench.environment,
-            extras=bench.runtime.extras,
-            uv=bench.uv,
-            folder=bench.layers,
-        )
         shutil.rmtree(bench.folder, ignore_errors=True)
         home = bench.folder / "home"
         home.mkdir(parents=True)
@@ -152,7 +140,7 @@ class CellRunner:
                 Evidence(message=f"the release wants Python {cell.release.requires_python}"),
             )
         self._reporter.doing(f"installing {cell.release.name}")
-        installed = self._layers.install(cell.release)
+        installed = self._bench.installer.install(cell.release)
         if isinstance(installed, NotInstalled):
             return maker.not_installed(installed, cell.cases)
         executor = self._executor(Path(installed.executable))
@@ -202,7 +190,7 @@ class CellRunner:
         on_cpu = all(case.split("/")[3] == "cpu" for case in cases)
         return Job(
             cell=name,
-            paths=(installed.folder,) if installed.isolation == "layer" else (),
+            paths=installed.paths,
             cases=cases,
             out=str(self._bench.folder / f"{name}.jsonl"),
             log=str(self._bench.folder / f"{name}.log"),

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -22,8 +22,17 @@ from matrix.runtimes import create_environment, describe, runtime_requirements
 from matrix.uv import Uv, UvError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from matrix.releases import Release
     from matrix.runtimes import Environment
+
+
+class Installer(Protocol):
+    """Whatever can get a release ready to run."""
+
+    def install(self, release: Release) -> Installed | NotInstalled:
+        """Get `release` ready, now or from an earlier run."""
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,15 +40,30 @@ class Installed(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         isolation: ``layer`` or ``environment``.
-        folder: The layer, or the environment of its own.
+        paths: Folders to put ahead of the packages of `executable`: the layer.
         executable: The interpreter that runs it.
         packages: Name -> version of everything that the release sees.
     """
 
     isolation: str
-    folder: str
+    paths: tuple[str, ...]
     executable: str
     packages: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """One resolved requirement.
+
+    Attributes:
+        name: Normalised name.
+        version: Its version; None for a direct reference to sources.
+        line: The requirement as uv wrote it.
+    """
+
+    name: str
+    version: str | None
+    line: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,46 +125,15 @@ class Layers:
         return installed
 
     def _layer(self, release: Release) -> Installed:
-        constraints = self.folder / "constraints.txt"
-        text = "".join(
-            f"{name}=={version}\n" for name, version in sorted(self.runtime.packages.items())
+        pins = resolve_pins(
+            self.uv,
+            self.runtime,
+            self.folder,
+            requirement=self._requirement(release),
+            options=self._refresh(release),
         )
-        if not constraints.exists() or constraints.read_text(encoding="utf-8") != text:
-            write_atomically(constraints, text.encode())
-        resolved = self.uv.run(
-            *("pip", "compile", "--quiet", "--no-header", "--no-annotate"),
-            *("--python", str(self.runtime.executable), "--constraints", str(constraints)),
-            *self._refresh(release),
-            "-",
-            stdin=self._requirement(release) + "\n",
-        )
-        wanted = _pins(resolved)
-        missing = [
-            line
-            for name, (version, line) in wanted.items()
-            if version is None or self.runtime.packages.get(name) != version
-        ]
         place = self.folder / release.key
-        building = Path(tempfile.mkdtemp(dir=self.folder, prefix=".building-"))
-        try:
-            self.uv.run(
-                *("pip", "install", "--quiet", "--no-deps", "--link-mode", "hardlink"),
-                *("--python", str(self.runtime.executable), "--target", str(building)),
-                *self._refresh(release),
-                *missing,
-            )
-            shutil.rmtree(place, ignore_errors=True)
-            building.chmod(0o755)
-            building.rename(place)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
-        versions = {name: version for name, (version, _) in wanted.items() if version}
-        return Installed(
-            isolation="layer",
-            folder=str(place),
-            executable=str(self.runtime.executable),
-            packages={**self.runtime.packages, **versions},
-        )
+        return install_pins(self.uv, self.runtime, pins, place, options=self._refresh(release))
 
     def _environment(self, release: Release) -> Installed:
         place = self.folder / f"{release.key}-environment"
@@ -157,7 +150,7 @@ class Layers:
         )
         return Installed(
             isolation="environment",
-            folder=str(place),
+            paths=(),
             executable=str(environment.executable),
             packages=environment.packages,
         )
@@ -178,18 +171,88 @@ def _git_url(url: str) -> str:
     return url if "://" in url else Path(url).expanduser().resolve().as_uri()
 
 
-def _pins(resolved: str) -> dict[str, tuple[str | None, str]]:
-    """Name -> (version, or None for a direct reference; the line) of resolved requirements."""
-    pins: dict[str, tuple[str | None, str]] = {}
+def resolve_pins(
+    uv: Uv,
+    runtime: Environment,
+    folder: Path,
+    *,
+    requirement: str | None = None,
+    source: str = "-",
+    options: Sequence[str] = (),
+) -> tuple[Pin, ...]:
+    """Everything that a requirement needs, with the runtime's versions as constraints.
+
+    Args:
+        uv: uv.
+        runtime: The runtime.
+        folder: Where the constraints are written.
+        requirement: A requirement; or else `source` is read.
+        source: A ``setup.py`` or ``pyproject.toml`` that declares requirements.
+        options: More for uv.
+
+    Raises:
+        UvError: It cannot be resolved; `dependency_conflict` where the runtime is in the way.
+    """
+    constraints = folder / "constraints.txt"
+    text = "".join(f"{name}=={version}\n" for name, version in sorted(runtime.packages.items()))
+    if not constraints.exists() or constraints.read_text(encoding="utf-8") != text:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(constraints, text.encode())
+    resolved = uv.run(
+        *("pip", "compile", "--quiet", "--no-header", "--no-annotate"),
+        *("--python", str(runtime.executable), "--constraints", str(constraints)),
+        *options,
+        source,
+        stdin=f"{requirement}\n" if requirement else None,
+    )
+    return tuple(_pins(resolved))
+
+
+def install_pins(
+    uv: Uv, runtime: Environment, pins: Sequence[Pin], place: Path, *, options: Sequence[str] = ()
+) -> Installed:
+    """Put those pins that the runtime does not provide into the folder `place`, atomically.
+
+    Raises:
+        UvError: One of them cannot be installed.
+    """
+    missing = [
+        pin.line for pin in pins if not pin.version or runtime.packages.get(pin.name) != pin.version
+    ]
+    building = Path(tempfile.mkdtemp(dir=place.parent, prefix=".building-"))
+    try:
+        if missing:
+            uv.run(
+                *("pip", "install", "--quiet", "--no-deps", "--link-mode", "hardlink"),
+                *("--python", str(runtime.executable), "--target", str(building)),
+                *options,
+                *missing,
+            )
+        shutil.rmtree(place, ignore_errors=True)
+        building.chmod(0o755)
+        building.rename(place)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return Installed(
+        isolation="layer",
+        paths=(str(place),),
+        executable=str(runtime.executable),
+        packages={**runtime.packages, **{pin.name: pin.version for pin in pins if pin.version}},
+    )
+
+
+def _pins(resolved: str) -> Iterator[Pin]:
     for line in resolved.splitlines():
         try:
             requirement = Requirement(line.strip())
         except InvalidRequirement:
             continue  # an option such as --find-links, or a comment
         exact = [one.version for one in requirement.specifier if one.operator == "=="]
-        version = exact[0] if exact else None
-        pins[canonicalize_name(requirement.name)] = (version, line.strip())
-    return pins
+        yield Pin(
+            name=canonicalize_name(requirement.name),
+            version=exact[0] if exact else None,
+            line=line.strip(),
+        )
 
 
 def _kept(stamp: Path, runtime: Environment) -> Installed | None:
@@ -198,10 +261,11 @@ def _kept(stamp: Path, runtime: Environment) -> Installed | None:
         installed = msgspec.json.decode(stamp.read_bytes(), type=Installed)
     except (OSError, msgspec.MsgspecError):
         return None
-    if not Path(installed.folder).is_dir():
+    if not all(Path(path).exists() for path in (*installed.paths, installed.executable)):
         return None
     if installed.isolation == "layer":
         shared = set(installed.packages) & set(runtime.packages)
         fits = all(installed.packages[name] == runtime.packages[name] for name in shared)
         return installed if fits else None
-    return installed if describe(Path(installed.folder)).packages == installed.packages else None
+    environment = describe(Path(installed.executable).parents[1])
+    return installed if environment.packages == installed.packages else None

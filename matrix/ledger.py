@@ -132,7 +132,7 @@ class Ledger:
                 for record in new:
                     old = known.get(record.case)
                     if old is not None and not replace and _stays(old, record):
-                        if _disagree(old, record):
+                        if disagree(old, record):
                             differences.append(Difference(known=old, measured=record))
                         continue
                     known[record.case] = record
@@ -141,7 +141,11 @@ class Ledger:
 
     def path_of(self, record: Record) -> Path:
         """The file for a record: ``RUNTIME/RELEASE.jsonl``."""
-        return self.root / runtime_folder(record.runtime) / f"{release_key(record)}.jsonl"
+        return self.file(record.runtime, release_key(record))
+
+    def file(self, runtime: str, key: str) -> Path:
+        """The file for a release's key on a runtime."""
+        return self.root / runtime_folder(runtime) / f"{key}.jsonl"
 
     def add_lock(self, packages: Mapping[str, str]) -> str:
         """Keep the exact packages of a cell; returns the key, the same for the same packages."""
@@ -265,7 +269,8 @@ def _stays(old: Record, new: Record) -> bool:
     return same_checks and is_settled(old)
 
 
-def _disagree(old: Record, new: Record) -> bool:
+def disagree(old: Record, new: Record) -> bool:
+    """Whether two measurements of one case are both conclusive, and not alike."""
     both = old.status.conclusive and new.status.conclusive
     return both and (old.status, old.defect) != (new.status, new.defect)
 

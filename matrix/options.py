@@ -56,10 +56,11 @@ class Options:
     json: bool
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Raises our own error instead of leaving the process."""
 
     def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
         raise OptionsError(f"{message}.", advice=f"See what there is: {self.prog} --help")
 
 
@@ -111,7 +112,7 @@ def parse_options(arguments: Sequence[str], *, prog: str = "nox -s matrix --") -
         OptionsError: With everything that is wrong in them.
         SystemExit: ``--help`` was asked for.
     """
-    parser = _Parser(prog=prog, description="Check releases of transformers at the crossing.")
+    parser = Parser(prog=prog, description="Check releases of transformers at the crossing.")
     add_options(parser)
     return options_from(parser.parse_args(arguments))
 

@@ -119,10 +119,21 @@ def choose_runtimes(grid: Grid, names: Sequence[str], world: World) -> dict[str,
         chosen = list(grid.runtimes[:1])
     else:
         chosen = []
-        by_name = {runtime.name: runtime for runtime in grid.runtimes}
         for name in names:
-            chosen += grid.runtimes if name == "all" else [by_name.get(name) or _pair(name)]
+            chosen += grid.runtimes if name == "all" else [runtime_named(grid, name)]
     return {runtime.name: _resolve_torch(runtime, world) for runtime in chosen}
+
+
+def runtime_named(grid: Grid, name: str | None) -> Runtime:
+    """The runtime of the grid with that name, or the pair that it spells; the first without.
+
+    Raises:
+        OptionsError: It is no pair.
+    """
+    if name is None:
+        return grid.runtimes[0]
+    by_name = {runtime.name: runtime for runtime in grid.runtimes}
+    return by_name.get(name) or _pair(name)
 
 
 def _pair(name: str) -> Runtime:
