@@ -146,13 +146,22 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style, types and which part imports which."""
+    """Check style, types, which part imports which, and the workflows."""
     python = harness(session, "lint")
     bin_folder = Path(python).parent
     session.run(str(bin_folder / "ruff"), "check", ".", external=True)
     session.run(str(bin_folder / "ruff"), "format", "--check", ".", external=True)
     session.run(str(bin_folder / "mypy"), external=True)
     session.run(str(bin_folder / "lint-imports"), external=True)
+    zizmor = ("--offline", "--quiet", "--persona=auditor", ".github")
+    session.run(str(bin_folder / "zizmor"), *zizmor, external=True)
+    workflows = sorted(str(path) for path in Path(".github", "workflows").glob("*.yml"))
+    for schema, files in (
+        ("vendor.github-workflows", workflows),
+        ("vendor.dependabot", [str(Path(".github", "dependabot.yml"))]),
+    ):
+        check = ("--builtin-schema", schema, *files)
+        session.run(str(bin_folder / "check-jsonschema"), *check, external=True)
 
 
 if __name__ == "__main__":

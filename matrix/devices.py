@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,11 @@ from checks.catalog import DEVICES
 def present_devices() -> tuple[str, ...]:
     """Devices of the catalog that are worth trying here; ``cpu`` is always one.
 
+    `MATRIX_DEVICES` names them instead, where a plan is made for other machines than this one.
     Whether torch can really use one is the check's to say.
     """
+    if named := os.environ.get("MATRIX_DEVICES", "").split():
+        return tuple(device for device in DEVICES if device in named)
     here = {"cpu"}
     if _has_nvidia():
         here.add("cuda")
