@@ -163,17 +163,16 @@ def store(records: Sequence[Record], sources: Sequence[Ledger], ledger: Ledger) 
     """Put records, and the locks that they name, into a ledger; returns where it disagrees."""
     keys = {record.provenance.packages for record in records}
     for key in sorted(key for key in keys if key):
-        text = next((text for source in sources if (text := source.lock(key))), None)
-        if text:
-            pairs = (line.partition("==") for line in text.split())
-            ledger.add_lock({name: version for name, _, version in pairs})
+        packages = next((lock for source in sources if (lock := source.lock(key))), None)
+        if packages:
+            ledger.add_lock(packages)
     return tuple(str(one) for one in ledger.add(records, replace=False))
 
 
 def gather_command(folder: Path, shards: Path, outcome: Path) -> None:
     """Take the jobs' records into the ledger; what is missing goes to the summary and the gate.
 
-    Each job's ledger is a folder of `shards` with the job's id as its name.
+    Each job's ledger is the folder `shard-ID` of `shards`.
 
     Raises:
         CorruptFileError: The plan or the list of jobs cannot be read.
@@ -181,7 +180,11 @@ def gather_command(folder: Path, shards: Path, outcome: Path) -> None:
     plan = read_plan(folder / "plan.json")
     jobs = read_jobs(folder / "jobs.json")
     plans = {job.device: read_plan(folder / f"{job.device}.json") for job in jobs}
-    ledgers = {job.id: Ledger(shards / job.id) for job in jobs if (shards / job.id).is_dir()}
+    ledgers = {
+        job.id: Ledger(shards / f"shard-{job.id}")
+        for job in jobs
+        if (shards / f"shard-{job.id}").is_dir()
+    }
     brought: dict[str, Sequence[Record]] = {}
     trouble: list[str] = list(plan.problems)
     for job, ledger in ledgers.items():

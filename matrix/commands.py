@@ -18,7 +18,7 @@ from matrix.grid import load_grid
 from matrix.index import places, published
 from matrix.index_settings import settings_here
 from matrix.layers import Layers
-from matrix.ledger import Ledger, write_atomically
+from matrix.ledger import Ledger, release_key, write_atomically
 from matrix.machine import harness_commit, now, workers_here
 from matrix.plan import Plan, PlannedCell, read_plan, shard
 from matrix.resolve import World, make_plan, refine_plan
@@ -27,7 +27,7 @@ from matrix.uv import find_uv
 from matrix.work import ROOT, Work, committed_ledger, grid_file, work_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from matrix.grid import Runtime
@@ -97,8 +97,8 @@ def gather_command(folders: Sequence[Path], options: Options, reporter: Reporter
         for one in damaged:
             reporter.say(f"matrix: a damaged file is passed over: {one}")
         for key in sorted({r.provenance.packages for r in records if r.provenance.packages}):
-            if text := other.lock(key):
-                ledger.add_lock(dict(line.split("==", 1) for line in text.split()))
+            if packages := other.lock(key):
+                ledger.add_lock(packages)
         differences = ledger.add(records, replace=False)
         for difference in differences:
             reporter.say(f"matrix: a difference: {difference}")
@@ -138,7 +138,8 @@ def cells_command(runtime_name: str, options: Options, reporter: Reporter) -> No
     if not todo and not again:
         reporter.say(f"{runtime.name}: nothing to run")
         return
-    bench = prepare_bench(plan, runtime, options, ledger, work, reporter)
+    locks = recorded_locks(work, runtime.name, reporter) if options.locked else {}
+    bench = prepare_bench(plan, runtime, options, ledger, locks, work, reporter)
     if todo:
         run_and_refine(bench, plan, todo, tried if refine else None, work, reporter)
     if again:
@@ -147,11 +148,26 @@ def cells_command(runtime_name: str, options: Options, reporter: Reporter) -> No
         reporter.say(f"  {seconds:6.1f} s  {name}")
 
 
+def recorded_locks(work: Work, runtime: str, reporter: Reporter) -> dict[str, dict[str, str]]:
+    """Release key -> the packages that the records of `runtime` were made with."""
+    locks: dict[str, dict[str, str]] = {}
+    for record in known_records(work, reporter):
+        key = record.provenance.packages
+        if record.runtime != runtime or key is None:
+            continue
+        for ledger in (committed_ledger(), work.ledger):
+            packages = ledger.lock(key)
+            if packages is not None:
+                locks[release_key(record)] = packages
+    return locks
+
+
 def prepare_bench(
     plan: Plan,
     runtime: Runtime,
     options: Options,
     ledger: Ledger,
+    locks: Mapping[str, Mapping[str, str]],
     work: Work,
     reporter: Reporter,
 ) -> Bench:
@@ -168,6 +184,7 @@ def prepare_bench(
             extras=runtime.extras,
             uv=uv,
             folder=work.layers(runtime.name),
+            locks=locks,
         ),
         folder=work.run_folder(runtime.name),
         ledger=ledger,

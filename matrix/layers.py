@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,7 +22,7 @@ from matrix.runtimes import create_environment, describe, runtime_requirements
 from matrix.uv import Uv, UvError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from matrix.releases import Release
     from matrix.runtimes import Environment
@@ -91,6 +91,7 @@ class Layers:
         extras: What the grid adds to the runtime.
         uv: uv.
         folder: Where layers are kept.
+        locks: Release key -> the exact packages to rebuild it with.
     """
 
     package: str
@@ -98,6 +99,7 @@ class Layers:
     extras: tuple[str, ...]
     uv: Uv
     folder: Path
+    locks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def install(self, release: Release) -> Installed | NotInstalled:
         """The layer or environment of `release`, made now or kept from an earlier run.
@@ -105,6 +107,9 @@ class Layers:
         Raises:
             DiskFullError: No space is left.
         """
+        locked = self.locks.get(release.key)
+        if locked is not None:
+            return self._locked(release, locked)
         stamp = self.folder / f"{release.key}.json"
         # Sources on this machine may have changed since; uv decides what to build again.
         kept = None if release.source is Source.PATH else _kept(stamp, self.runtime)
@@ -123,6 +128,28 @@ class Layers:
             return NotInstalled(reason=error.reason, message=message, log=error.log)
         write_atomically(stamp, msgspec.json.encode(installed))
         return installed
+
+    def _locked(self, release: Release, packages: Mapping[str, str]) -> Installed | NotInstalled:
+        """`release` with exactly `packages`: a layer if the runtime has its part of them."""
+        pins = tuple(
+            Pin(name=name, version=version, line=f"{name}=={version}")
+            if name != canonicalize_name(self.package)
+            else Pin(name=name, version=version, line=self._requirement(release))
+            for name, version in packages.items()
+        )
+        place = self.folder / f"{release.key}-locked"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        runtime = self.runtime.packages.items()
+        try:
+            if all(packages.get(name) == version for name, version in runtime):
+                return install_pins(self.uv, self.runtime, pins, place)
+            lines = [pin.line for pin in pins]
+            return _whole(
+                create_environment(place, self.runtime.executable, ["--no-deps", *lines], self.uv)
+            )
+        except UvError as error:
+            message = f"{self.package} {release.name} could not be rebuilt from its lock"
+            return NotInstalled(reason=error.reason, message=message, log=error.log)
 
     def _layer(self, release: Release) -> Installed:
         pins = resolve_pins(
@@ -148,12 +175,7 @@ class Layers:
             ],
             self.uv,
         )
-        return Installed(
-            isolation="environment",
-            paths=(),
-            executable=str(environment.executable),
-            packages=environment.packages,
-        )
+        return _whole(environment)
 
     def _requirement(self, release: Release) -> str:
         if release.source is Source.GIT:
@@ -164,6 +186,15 @@ class Layers:
 
     def _refresh(self, release: Release) -> list[str]:
         return ["--refresh-package", self.package] if release.source is Source.PATH else []
+
+
+def _whole(environment: Environment) -> Installed:
+    return Installed(
+        isolation="environment",
+        paths=(),
+        executable=str(environment.executable),
+        packages=environment.packages,
+    )
 
 
 def _git_url(url: str) -> str:

@@ -157,10 +157,13 @@ class Ledger:
             write_atomically(path, text.encode())
         return key
 
-    def lock(self, key: str) -> str | None:
-        """The requirements behind a key; None where this ledger does not have it."""
+    def lock(self, key: str) -> dict[str, str] | None:
+        """The packages behind a key; None where this ledger does not have it."""
         path = self.root / "locks" / f"{key}.txt"
-        return path.read_text(encoding="utf-8") if path.is_file() else None
+        if not path.is_file():
+            return None
+        lines = path.read_text(encoding="utf-8").split()
+        return dict(line.split("==", 1) for line in lines)
 
 
 def runtime_folder(name: str) -> str:

@@ -28,6 +28,7 @@ class Options:
         dtypes: Data types.
         runtimes: Names ``PYTHON/TORCH``, or ``all``.
         fresh: Run also what the ledger knows.
+        locked: Run also what the ledger knows, with exactly the packages it was run with.
         isolated: A fresh interpreter for every cell.
         record: Write to the committed ledger.
         refine: Make boundaries exact.
@@ -46,6 +47,7 @@ class Options:
     dtypes: tuple[str, ...]
     runtimes: tuple[str, ...]
     fresh: bool
+    locked: bool
     isolated: bool
     record: bool
     refine: bool
@@ -91,6 +93,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     choose.add_argument("--shard", metavar="I/N", help="run only the I-th of N equal parts")
     how = parser.add_argument_group("how it is run")
     how.add_argument("--fresh", action="store_true", help="run also what the ledger knows")
+    how.add_argument(
+        "--locked",
+        action="store_true",
+        help="run recorded cells again, with exactly the packages of their records",
+    )
     how.add_argument(
         "--isolated", action="store_true", help="a fresh interpreter for every cell (slower)"
     )
@@ -157,6 +164,7 @@ def options_from(parsed: argparse.Namespace) -> Options:
         dtypes=tuple(parsed.dtypes),
         runtimes=tuple(parsed.runtimes),
         fresh=parsed.fresh,
+        locked=parsed.locked,
         isolated=parsed.isolated,
         record=parsed.record,
         refine=parsed.refine,

@@ -71,7 +71,7 @@ def make_plan(
     runtimes = tuple(dict.fromkeys(names.values()))
     present, absent = split_cases(selection(grid, options).cases(), world.devices)
     current, _ = split_by_revision(records, check_revision)
-    known = None if options.fresh else Known(current, check_revision)
+    known = None if options.fresh or options.locked else Known(current, check_revision)
     cells, settled = plan_cells(releases, runtimes, present, known)
     limits = grid.limits
     if options.workers:

@@ -109,10 +109,10 @@ def locks(records: Sequence[Record], ledgers: Sequence[Ledger]) -> dict[str, tup
     keys = {record.provenance.packages for record in records} - {None}
     found: dict[str, tuple[str, ...]] = {}
     for key in sorted(key for key in keys if key):
-        texts = (ledger.lock(key) for ledger in ledgers)
-        text = next((text for text in texts if text is not None), None)
-        if text is not None:
-            found[key] = tuple(text.split())
+        locks = (ledger.lock(key) for ledger in ledgers)
+        packages = next((lock for lock in locks if lock is not None), None)
+        if packages is not None:
+            found[key] = tuple(f"{name}=={version}" for name, version in packages.items())
     return found
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matrix.bisect import NoChangeError, bisect
-
 from tests.matrix.factory import record
 
 if TYPE_CHECKING:

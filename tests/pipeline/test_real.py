@@ -88,6 +88,18 @@ def measured(record: Record) -> tuple[Record, Evidence]:
     return msgspec.structs.replace(record, provenance=anywhere), record.evidence
 
 
+def test_a_cell_is_rebuilt_from_its_lock(harness: Harness, done: Done) -> None:
+    """With exactly the packages of its record, and the same numbers."""
+    before = records_of(harness, done)
+    again = records_of(harness, harness.matrix("--releases", "5.16.1", "--locked", "--no-refine"))
+    old, new = before["5.16.1", CROSSING], again["5.16.1", CROSSING]
+    assert new.provenance.started_at > old.provenance.started_at
+    assert new.provenance.packages == old.provenance.packages
+    assert measured(new) == measured(old)
+    folder = harness.folder / "work" / "layers" / "py3.11-torch2.13.0"
+    assert (folder / "5.16.1-locked" / "transformers").is_dir()
+
+
 def test_nothing_is_run_twice(harness: Harness, done: Done) -> None:
     """A second run right after the first has nothing to do."""
     records_of(harness, done)
