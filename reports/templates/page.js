@@ -117,6 +117,7 @@
       counter.textContent = shown === rows.length ? "" : `${shown} of ${rows.length} releases shown`;
     };
     filters.addEventListener("input", apply);
+    filters.addEventListener("change", apply);
     filters.addEventListener("submit", (event) => event.preventDefault());
     apply();
   }
