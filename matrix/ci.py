@@ -180,11 +180,8 @@ def gather_command(folder: Path, shards: Path, outcome: Path) -> None:
     plan = read_plan(folder / "plan.json")
     jobs = read_jobs(folder / "jobs.json")
     plans = {job.device: read_plan(folder / f"{job.device}.json") for job in jobs}
-    ledgers = {
-        job.id: Ledger(shards / f"shard-{job.id}")
-        for job in jobs
-        if (shards / f"shard-{job.id}").is_dir()
-    }
+    places = {job.id: shards / f"shard-{job.id}" for job in jobs}
+    ledgers = {job: Ledger(place) for job, place in places.items() if place.is_dir()}
     brought: dict[str, Sequence[Record]] = {}
     trouble: list[str] = list(plan.problems)
     for job, ledger in ledgers.items():

@@ -39,12 +39,22 @@ class Published:
         released_at: Upload time of its first file, ISO 8601 in UTC; None if not told.
         yanked: Whether every file of it was yanked.
         requires_python: Which Pythons may install it; None where that is not told.
+        interpreters: Tags of the Pythons that its wheels are for, such as ``cp311`` or ``py3``;
+            empty where it has no wheel.
     """
 
     version: Version
     released_at: str | None = None
     yanked: bool = False
     requires_python: SpecifierSet | None = None
+    interpreters: frozenset[str] = frozenset()
+
+    def admits(self, python: str) -> bool:
+        """Whether it can be installed on ``3.11``: by what it says, and by its wheels."""
+        if self.requires_python and not self.requires_python.contains(f"{python}.99"):
+            return False
+        tag = "cp" + python.replace(".", "")
+        return not self.interpreters or bool(self.interpreters & {tag, "py3"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +114,7 @@ def _merge(files: list[Published]) -> Published:
         released_at=min(times, default=None),
         yanked=all(file.yanked for file in files),
         requires_python=files[0].requires_python,
+        interpreters=frozenset().union(*(file.interpreters for file in files)),
     )
 
 
@@ -126,6 +137,7 @@ def _from_index(project: str, url: str) -> Iterator[Published]:
             released_at=uploaded.strftime("%Y-%m-%dT%H:%M:%SZ") if uploaded else None,
             yanked=package.is_yanked,
             requires_python=_specifiers(package.requires_python),
+            interpreters=_interpreters(package.filename),
         )
 
 
@@ -150,7 +162,7 @@ def _from_names(project: str, names: Iterable[str]) -> Iterator[Published]:
     for filename in names:
         version = _version(filename, None)
         if version is not None and canonicalize_name(filename.split("-")[0]) == name:
-            yield Published(version=version)
+            yield Published(version=version, interpreters=_interpreters(filename))
 
 
 def _version(filename: str, told: str | None) -> Version | None:
@@ -165,6 +177,14 @@ def _version(filename: str, told: str | None) -> Version | None:
         return Version(told) if told else None
     except InvalidVersion:
         return None
+
+
+def _interpreters(filename: str) -> frozenset[str]:
+    """The Python tags in the name of a wheel; none for another file."""
+    try:
+        return frozenset(tag.interpreter for tag in parse_wheel_filename(filename)[3])
+    except InvalidWheelFilename:
+        return frozenset()
 
 
 def _specifiers(text: str | None) -> SpecifierSet | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import filelock
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -107,15 +108,19 @@ class Layers:
         Raises:
             DiskFullError: No space is left.
         """
-        locked = self.locks.get(release.key)
-        if locked is not None:
-            return self._locked(release, locked)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Another run may want the same release at the same time.
+        with filelock.FileLock(self.folder / f"{release.key}.lock"):
+            locked = self.locks.get(release.key)
+            return self._locked(release, locked) if locked else self._usual(release)
+
+    def _usual(self, release: Release) -> Installed | NotInstalled:
+        """`release` with what resolves now, or what an earlier run has left."""
         stamp = self.folder / f"{release.key}.json"
         # Sources on this machine may have changed since; uv decides what to build again.
         kept = None if release.source is Source.PATH else _kept(stamp, self.runtime)
         if kept is not None:
             return kept
-        self.folder.mkdir(parents=True, exist_ok=True)
         try:
             try:
                 installed = self._layer(release)
@@ -138,7 +143,6 @@ class Layers:
             for name, version in packages.items()
         )
         place = self.folder / f"{release.key}-locked"
-        self.folder.mkdir(parents=True, exist_ok=True)
         runtime = self.runtime.packages.items()
         try:
             if all(packages.get(name) == version for name, version in runtime):

@@ -66,6 +66,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         limits: What a cell may take.
         stale_after_days: When a verdict on a moving ref is old.
         refine: Whether boundaries are made exact.
+        left_out: A sentence for each runtime asked for that cannot exist.
     """
 
     check_revision: str
@@ -83,6 +84,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     stale_after_days: int
     refine: bool
+    left_out: tuple[str, ...] = ()
 
     def cells_of(self, runtime: str) -> tuple[PlannedCell, ...]:
         """The cells to run on one runtime."""
@@ -95,12 +97,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What could not be reached, a line each."""
-        return tuple(
+        """What could not be reached or cannot be run, a line each."""
+        unreachable = (
             f"{release.name}: unreachable: {release.unreachable}"
             for release in self.releases
             if release.unreachable
         )
+        return (*unreachable, *self.left_out)
 
 
 def split_cases(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from packaging.specifiers import SpecifierSet
-
     from matrix.index import Published
     from matrix.options import Options
     from matrix.records import Record
@@ -67,7 +65,7 @@ def make_plan(
     )
     releases = resolver.resolve(options.releases or grid.run)
     stable = tuple(as_release(one) for one in resolver.stable())
-    names = choose_runtimes(grid, options.runtimes, world)
+    names, left_out = choose_runtimes(grid, options.runtimes, world)
     runtimes = tuple(dict.fromkeys(names.values()))
     present, absent = split_cases(selection(grid, options).cases(), world.devices)
     current, _ = split_by_revision(records, check_revision)
@@ -92,6 +90,7 @@ def make_plan(
         limits=limits,
         stale_after_days=grid.stale_after_days,
         refine=options.refine,
+        left_out=left_out,
     )
 
 
@@ -106,22 +105,33 @@ def selection(grid: Grid, options: Options) -> Selection:
     )
 
 
-def choose_runtimes(grid: Grid, names: Sequence[str], world: World) -> dict[str, Runtime]:
+def choose_runtimes(
+    grid: Grid, names: Sequence[str], world: World
+) -> tuple[dict[str, Runtime], tuple[str, ...]]:
     """The runtimes that `names` stand for: the grid's first without any, ``all`` of them.
 
     Each comes under the name that it was chosen by, with its torch resolved. A pair that is
-    not in the grid may be named as well.
+    not in the grid may be named as well. With them comes a sentence for each pair that cannot
+    exist and is left out.
 
     Raises:
-        OptionsError: A name is no pair, or its torch does not exist.
+        OptionsError: A name is no pair, or no pair is left.
     """
-    if not names:
-        chosen = list(grid.runtimes[:1])
-    else:
-        chosen = []
-        for name in names:
-            chosen += grid.runtimes if name == "all" else [runtime_named(grid, name)]
-    return {runtime.name: _resolve_torch(runtime, world) for runtime in chosen}
+    chosen: list[Runtime] = [] if names else [grid.runtimes[0]]
+    for name in names:
+        chosen += grid.runtimes if name == "all" else [runtime_named(grid, name)]
+    found: dict[str, Runtime] = {}
+    left_out: list[str] = []
+    for runtime in chosen:
+        try:
+            found[runtime.name] = _resolve_torch(runtime, world, check=bool(names))
+        except LookupError as error:
+            left_out.append(f"runtime {runtime.name} is left out: {error.args[0]}")
+    if not found:
+        raise OptionsError(
+            "\n".join(left_out), advice="Name another pair, or one of the grid, or all."
+        )
+    return found, tuple(left_out)
 
 
 def runtime_named(grid: Grid, name: str | None) -> Runtime:
@@ -152,26 +162,23 @@ def _pair(name: str) -> Runtime:
     )
 
 
-def _resolve_torch(runtime: Runtime, world: World) -> Runtime:
-    if runtime.torch != "latest":
+def _resolve_torch(runtime: Runtime, world: World, *, check: bool = False) -> Runtime:
+    """`runtime` with ``latest`` resolved; with `check`, a version is looked up too.
+
+    Raises:
+        LookupError: There is no such torch for that Python.
+    """
+    if runtime.torch != "latest" and not check:
         return runtime
-    stable = [
-        one.version
-        for one in world.published("torch")
-        if not one.yanked
-        and not one.version.is_prerelease
-        and _admits(one.requires_python, runtime.python)
-    ]
-    if not stable:
-        raise OptionsError(
-            f"--runtimes: the index has no torch for Python {runtime.python}.",
-            advice="Name another Python, or a version of torch.",
-        )
-    return replace(runtime, torch=max(stable).public)
-
-
-def _admits(specifiers: SpecifierSet | None, python: str) -> bool:
-    return specifiers is None or specifiers.contains(f"{python}.99")
+    torches = [one for one in world.published("torch") if one.admits(runtime.python)]
+    if runtime.torch == "latest":
+        stable = [t.version for t in torches if not t.yanked and not t.version.is_prerelease]
+        if not stable:
+            raise LookupError(f"the index has no torch for Python {runtime.python}")
+        return replace(runtime, torch=max(stable).public)
+    if not any(one.version.public == runtime.torch for one in torches):
+        raise LookupError(f"the index has no torch {runtime.torch} for Python {runtime.python}")
+    return runtime
 
 
 def refine_plan(
