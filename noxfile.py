@@ -18,13 +18,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import nox
 
 ROOT = Path(__file__).resolve().parent
 WORK = Path(os.environ.get("MATRIX_WORK") or ROOT / ".matrix").resolve()
 PROJECT = nox.project.load_toml("pyproject.toml")
-GRID = nox.project.load_toml(os.environ.get("MATRIX_GRID") or Path("matrix", "grid.toml"))
+GRID = Path(os.environ.get("MATRIX_GRID") or ROOT / "matrix" / "grid.toml")
 
 nox.needs_version = ">=2025.5.1"
 nox.options.sessions = ["matrix"]
@@ -34,16 +35,18 @@ nox.options.default_venv_backend = "none"
 os.environ.setdefault("MATRIX_RUN", f"run-{os.getpid()}")
 
 
-def pairs() -> list:
+def pairs() -> list[Any]:
     """The (Python, torch) pairs of the grid, and those named after ``--runtimes``.
 
-    A grid with mistakes in it gives none here; `plan` says what they are.
+    A grid with mistakes in it gives a placeholder: `plan` comes first, and says what they are.
     """
     found = []
-    for entry in GRID.get("runtimes") or []:
-        if isinstance(entry, dict):
-            name = f"{entry.get('python')}/{entry.get('torch')}"
-            found.append("+".join([name, *(entry.get("with") or [])]))
+    try:
+        for entry in nox.project.load_toml(GRID)["runtimes"]:
+            name = f"{entry['python']}/{entry['torch']}"
+            found.append("+".join([name, *entry.get("with", [])]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = ["?/?"]
     if "--runtimes" in sys.argv:
         for word in sys.argv[sys.argv.index("--runtimes") + 1 :]:
             if word.startswith("-"):
@@ -82,7 +85,7 @@ def harness(session: nox.Session, group: str = "harness") -> str:
     return str(python)
 
 
-def _uv_of_package():
+def _uv_of_package() -> str | None:
     try:
         from uv import find_uv_bin
     except ImportError:
@@ -90,7 +93,7 @@ def _uv_of_package():
     return find_uv_bin()
 
 
-def _index_settings() -> dict:
+def _index_settings() -> dict[str, str]:
     """Pip's index settings, as variables for uv."""
     answer = subprocess.run(
         [sys.executable, "-m", "matrix.index_settings"],
@@ -99,7 +102,8 @@ def _index_settings() -> dict:
         capture_output=True,
         text=True,
     )
-    return json.loads(answer.stdout)
+    settings: dict[str, str] = json.loads(answer.stdout)
+    return settings
 
 
 def run(session: nox.Session, *command: str, group: str = "harness") -> None:

@@ -11,6 +11,7 @@ import inspect
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,16 @@ def build_config(
         Unsupported: ``no_feature``, the release refuses every spelling of LongRoPE.
         CheckError: it took one, and holds something else than it was given.
     """
+    arguments = config_arguments(
+        spec, shape, attention, original_in_rope_dict_only=original_in_rope_dict_only
+    )
+    return load_classes(spec).config(**arguments)
+
+
+def config_arguments(
+    spec: ModelSpec, shape: Shape, attention: str, *, original_in_rope_dict_only: bool = False
+) -> dict[str, Any]:
+    """The arguments for a configuration that this release takes; see :func:`build_config`."""
     config_class = load_classes(spec).config
     common: dict[str, Any] = {
         "vocab_size": shape.vocabulary,
@@ -93,19 +104,15 @@ def build_config(
         "max_position_embeddings": shape.longest,
         "rope_theta": shape.theta,
         "rms_norm_eps": shape.norm_epsilon,
-        "sliding_window": shape.window,
         "pad_token_id": PAD,
         "bos_token_id": 1,
         "eos_token_id": None,
         "attn_implementation": attention,
         "tie_word_embeddings": False,
-        **{
-            name: dict(value) if isinstance(value, Mapping) else value
-            for name, value in spec.options.items()
-        },
+        **deepcopy(dict(spec.options)),
     }
-    if spec.package == "llama":
-        del common["sliding_window"]
+    if shape.window is not None:
+        common["sliding_window"] = shape.window
     if shape.rotary_fraction != 1.0:
         common["partial_rotary_factor"] = shape.rotary_fraction
     originals = [False]
@@ -117,15 +124,16 @@ def build_config(
             originals = [True, False]
     refusals = []
     for rope in _rope_dictionaries(shape, originals=originals):
+        arguments = {**common, "rope_scaling": rope}
         try:
-            config = config_class(**{**common, "rope_scaling": dict(rope)})
-        except Exception as error:  # every release has an exception of its own for this
+            config = config_class(**deepcopy(arguments))  # some write into what they are given
+        except Exception as error:  # noqa: BLE001 - every release has an exception of its own
             refusals.append(f"{type(error).__name__}: {error}")
             continue
         held = rope_dictionary(config)
         if list(held.get("short_factor", ())) != list(shape.short_factors):
             raise CheckError(f"the configuration holds other factors than it was given: {held}")
-        return config
+        return arguments
     raise Unsupported("no_feature", f"LongRoPE refused: {refusals[0][:200]}")
 
 

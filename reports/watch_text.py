@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from checks.catalog import Case
-from checks.reproduce import script_for
 from matrix.history import axis_of
 from matrix.records import Source, short_torch
 from reports.cells import number
@@ -229,7 +227,7 @@ def _log(record: Record) -> str:
 
 
 def _reproducer(record: Record) -> str:
-    lines = ["## Reproduce", ""]
+    """The commands that measure it again, and those that make a script without the matrix."""
     chosen = {
         "releases": record.release,
         "runtimes": record.runtime,
@@ -240,19 +238,23 @@ def _reproducer(record: Record) -> str:
         "dtypes": record.dtype,
     }
     options = " ".join(f"--{name} {quote(value)}" for name, value in chosen.items())
-    commands = [f"nox -s matrix -- --fresh --no-refine {options}"]
+    measure = f"nox -s matrix -- --fresh --no-refine {options}"
+    lines = ["## Reproduce", "In a checkout of the matrix:", _commands(measure)]
     if record.source is Source.INDEX:
-        torch = short_torch(record.torch)
-        commands.append(f'pip install "transformers=={record.transformers}" torch=={torch} numpy')
-    lines.append("In a checkout of the matrix, or with the script below and these packages:\n")
-    lines.append(markdown_fence("\n".join(one_line(command) for command in commands)))
-    try:
-        script = script_for(Case.parse(record.case))
-    except ValueError:  # somebody's own case
-        return "\n".join(lines)
-    fence = markdown_fence(script).replace("\n", "python\n", 1)
-    lines.append(f"\n<details><summary>A script that shows it</summary>\n\n{fence}\n\n</details>")
-    return "\n".join(lines)
+        wanted = quote(f"transformers=={record.transformers}")
+        lines += [
+            "Or by a script that needs only these packages, and shows the difference by itself:",
+            _commands(
+                f"pip install {wanted} torch=={quote(short_torch(record.torch))} numpy",
+                f"python -m checks --reproduce {quote(record.case)} > crossing.py",
+                "python crossing.py",
+            ),
+        ]
+    return "\n\n".join(lines)
+
+
+def _commands(*commands: str) -> str:
+    return markdown_fence("\n".join(one_line(command) for command in commands))
 
 
 def _footer(finding: Finding, links: Links) -> str:
