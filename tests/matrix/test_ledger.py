@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -137,3 +138,16 @@ def test_only_failures_are_tried_again(outcome: str, settled: bool) -> None:
     """What was measured, or cannot be, would come out the same."""
     assert is_settled(record("1.0", outcome)) is settled
     assert record("1.0").case == CASE
+
+
+def test_a_large_ledger_loads_in_seconds(ledger: Ledger) -> None:
+    """100,000 records: 500 releases with 200 cases each."""
+    evidence = Evidence(error=1.5e-6, trace="4+0 1+4 1+5 1+6 1+7 9+0 1+9", generated=(1, 2))
+    cases = [f"phi3/scenario{number}/eager/cpu/float32" for number in range(200)]
+    for number in range(500):
+        of_one = [record(f"{number}.0", case=case, evidence=evidence) for case in cases]
+        ledger.add(of_one, replace=False)
+    began = time.process_time()
+    found, damaged = ledger.load()
+    assert time.process_time() - began < 10
+    assert (len(found), damaged) == (100_000, ())
