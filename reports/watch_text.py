@@ -17,7 +17,7 @@ from matrix.records import Source, short_torch
 from reports.cells import number
 from reports.escape import escape_markdown, markdown_code, markdown_fence, one_line
 from reports.paths import axis_anchor, release_page
-from reports.watch import Kind
+from reports.watch_findings import Kind
 from reports.words import (
     DEFECT_MEANINGS,
     DEFECT_VERBS,
@@ -26,6 +26,7 @@ from reports.words import (
     join,
     model_title,
     scenario_title,
+    stretch,
     unique,
 )
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from matrix.records import Record
-    from reports.watch import Finding, Sighting
+    from reports.watch_findings import Finding, Sighting
 
 MOST_ROWS: Final = 40
 """So many sightings are listed; the page has them all."""
@@ -128,7 +129,7 @@ def body(finding: Finding, links: Links) -> str:
     parts = [
         marker(finding.id),
         _lead(finding),
-        _table(finding.sightings) if finding.defect is not None else "",
+        _table(finding) if finding.defect is not None else "",
         f"## Evidence\n\n{_evidence(sample.record, links)}",
         _reproducer(sample.record) if finding.defect is not None else _log(sample.record),
         _footer(finding, links),
@@ -147,44 +148,45 @@ def _lead(finding: Finding) -> str:
     name = f"transformers {release}" + (f" at {markdown_code(commit)}" if commit else "")
     if finding.defect is None or finding.model is None:
         reasons = escape_markdown(_reasons(finding))
-        return f"**{name} cannot be tested: {reasons}.** Nothing is said of it until it can."
+        return f"**{name} cannot be tested: {reasons}.** Nothing is said of it until it can be."
     model, ways = escape_markdown(model_title(finding.model)), _ways(finding.sightings)
     if finding.kind is Kind.AFFECTED:
-        verb = DEFECT_VERBS[finding.defect]
-        return f"**{name} {verb} with {model}:** {ways}.\n\n{DEFECT_MEANINGS[finding.defect]}"
+        verb, meaning = DEFECT_VERBS[finding.defect], DEFECT_MEANINGS[finding.defect]
+        return f"**{name} {verb} with {model}.** {meaning}\n\nWays of use: {ways}."
     what = DEFECTS[finding.defect]
-    return f"**{name} is right again with {model}, where {what} was seen before:** {ways}."
+    return f"**{name} is right again with {model}: {what} is fixed.**\n\nWays of use: {ways}."
 
 
 def _ways(sightings: Sequence[Sighting]) -> str:
     names = unique(scenario_title(one.axis.scenario) for one in sightings)
-    return escape_markdown(join(names))
+    return escape_markdown("; ".join(names))
 
 
-def _table(sightings: Sequence[Sighting]) -> str:
-    head = (
-        "| way of use | attention | device | Python | torch | before | like this | behind |\n"
-        "|---|---|---|---|---|---|---|---|"
-    )
-    rows = [_row(one) for one in sightings[:MOST_ROWS]]
-    more = len(sightings) - MOST_ROWS
-    rest = f"\n\nand {more} more cases, on the page." if more > 0 else ""
-    return "\n".join([head, *rows]) + rest
+def _table(finding: Finding) -> str:
+    word = "affected" if finding.kind is Kind.AFFECTED else "right"
+    head = ("way of use", "attention", "device", "Python", "torch", "tested before", word)
+    lines = [_line(*head, "tested after"), "|---" * (len(head) + 1) + "|"]
+    lines += [_row(one) for one in finding.sightings[:MOST_ROWS]]
+    if (more := len(finding.sightings) - MOST_ROWS) > 0:
+        lines.append(f"\nAnd {more} more cases, on the page.")
+    return "\n".join(lines)
 
 
 def _row(one: Sighting) -> str:
     axis, first = one.axis, one.record.release
-    like_this = first if first == one.last else f"{first} to {one.last}"
-    cells = (
+    return _line(
         axis.scenario,
         axis.attention,
         f"{axis.device} {axis.dtype}",
         axis.python,
         "+".join([axis.torch, *axis.extras]),
-        one.after or "nothing tested",
-        like_this,
-        one.before or "nothing tested",
+        one.after or "nothing",
+        stretch(first, one.last),
+        one.before or "nothing",
     )
+
+
+def _line(*cells: str) -> str:
     return "| " + " | ".join(escape_markdown(cell) for cell in cells) + " |"
 
 

@@ -1,0 +1,1 @@
+"""The workflows, run here: a folder plays the platform."""
