@@ -103,7 +103,8 @@ def _is_current(stamp: Path, requirements: list[str]) -> bool:
 
 def _create(place: Path, python: str, uv: Uv) -> None:
     try:
-        uv.run("venv", "--quiet", "--clear", "--python", python, str(place))
+        # uv itself tries a download several times.
+        uv.run("venv", "--quiet", "--clear", "--python", python, str(place), tries=1)
     except UvError as error:
         raise PythonMissingError(
             f"There is no Python {python} here, and uv could not fetch one:\n{error.log}",

@@ -77,15 +77,15 @@ class Uv:
     environ: Mapping[str, str]
     sleep: Callable[[float], None] = field(default=time.sleep)
 
-    def run(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run uv and return its standard output.
+    def run(self, *arguments: str, stdin: str | None = None, tries: int = len(PAUSES) + 1) -> str:
+        """Run uv and return its standard output; at most `tries` times, if the network fails.
 
         Raises:
             UvError: It failed, and not for want of another try.
             UvMissingError: There is no such program.
             DiskFullError: No space is left.
         """
-        for pause in (*PAUSES, None):
+        for pause in (*PAUSES[: tries - 1], None):
             try:
                 done = subprocess.run(
                     [self.executable, *arguments],
