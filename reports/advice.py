@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from reports.words import scenario_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from reports.verdicts import Statement
+    from reports.statements import Statement
 
 
 class _State(Enum):
@@ -35,7 +35,8 @@ class Choice:
         last: Last release that it allows: the newest that was measured.
         excluded: Releases in between that it rules out, since they were tried and not decided.
         untested: Known releases in between of which nothing is known, and which it allows.
-        still_wrong: Scenarios that are wrong all the same.
+        still_wrong: Core scenarios that are wrong all the same.
+        also_wrong: Scenarios beyond the core that are wrong in the last of them.
     """
 
     specifier: str
@@ -44,6 +45,7 @@ class Choice:
     excluded: tuple[str, ...]
     untested: tuple[str, ...]
     still_wrong: tuple[str, ...]
+    also_wrong: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class Advice:
 
     Attributes:
         model: The model.
-        choice: The newest stretch with the fewest scenarios wrong; None if nothing is decided.
+        choice: The newest stretch with the fewest core scenarios wrong; None if nothing is decided.
         scenarios: The same for each way of use by itself.
     """
 
@@ -79,7 +81,14 @@ def advise(model: str, statements: Iterable[Statement], releases: Sequence[str])
     """
     said = {s.transformers: s for s in statements if s.source is Source.INDEX and s.model == model}
     scenarios = sorted(
-        {name for s in said.values() for name in (*s.affected, *s.right, *s.undecided)},
+        {
+            name
+            for s in said.values()
+            for name in (
+                *(*s.affected, *s.right, *s.undecided),
+                *(*s.also_affected, *s.also_right, *s.also_undecided),
+            )
+        },
         key=scenario_key,
     )
     return Advice(
@@ -119,7 +128,8 @@ def _best(said: dict[str, Statement], releases: Sequence[str]) -> Choice | None:
             return _State.WRONG
         return _State.RIGHT if statement in decided else _State.IN_DOUBT
 
-    return _stretch(releases, state, still_wrong=target.affected)
+    choice = _stretch(releases, state, still_wrong=target.affected)
+    return choice and replace(choice, also_wrong=said[choice.last].also_affected)
 
 
 def _newest_first(statement: Statement) -> tuple[int, ...]:
@@ -131,11 +141,12 @@ def _state_of_scenario(said: dict[str, Statement], scenario: str) -> Callable[[s
         statement = said.get(release)
         if statement is None:
             return _State.UNTESTED
-        if scenario in statement.affected:
+        if scenario in (*statement.affected, *statement.also_affected):
             return _State.WRONG
-        if scenario in statement.undecided:
+        if scenario in (*statement.undecided, *statement.also_undecided):
             return _State.IN_DOUBT
-        return _State.RIGHT if scenario in statement.right else _State.UNTESTED
+        right = scenario in (*statement.right, *statement.also_right)
+        return _State.RIGHT if right else _State.UNTESTED
 
     return state
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from matrix.records import Source, Status
-from reports import answer as answers
+from reports.answer import Tone, answer_for
 from reports.build_grid import VERDICT_SYMBOLS
 from reports.build_models import model_view
+from reports.measured import coverage, measured_sentence, moving_refs
 from reports.method import METHOD
 from reports.news import NO_NEWS, News
 from reports.paths import release_anchor
@@ -27,8 +28,9 @@ from reports.words import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from reports.answer import Coverage, ModelAnswer, MovingRef
+    from reports.answer import ModelAnswer
     from reports.findings import Findings
+    from reports.measured import Coverage, MovingRef
     from reports.run import RunInfo
     from reports.verdicts import Verdict
     from reports.view import ModelView
@@ -61,10 +63,10 @@ def build(
         run: The run that they are reported for.
         news: What is known of the runs before.
     """
-    covered = answers.coverage(findings.records, run)
-    refs = answers.moving_refs(findings.statements, findings.records, run)
+    covered = coverage(findings.records, run)
+    refs = moving_refs(findings.statements, findings.records, run)
     said = model_answers(findings, refs)
-    measured = answers.measured_sentence(findings.records, run, covered)
+    measured = measured_sentence(findings.records, run, covered)
     answer = _answer(said)
     headline = _headline(said)
     return View(
@@ -73,7 +75,7 @@ def build(
         summary=" ".join((*answer, measured)),
         answer=answer,
         measured=measured,
-        tone=said[0].tone if said else answers.Tone.UNKNOWN,
+        tone=said[0].tone if said else Tone.UNKNOWN,
         badge=said[0].headline if said else "not measured",
         date=run.date,
         generated_at=run.generated_at,
@@ -99,7 +101,7 @@ def build(
 
 def full_models(findings: Findings, run: RunInfo) -> Iterator[ModelView]:
     """Every model with every case of it, for the models' own pages."""
-    refs = answers.moving_refs(findings.statements, findings.records, run)
+    refs = moving_refs(findings.statements, findings.records, run)
     for answer in model_answers(findings, refs):
         yield model_view(answer, findings, full=True)
 
@@ -108,9 +110,7 @@ def model_answers(findings: Findings, refs: Sequence[MovingRef]) -> tuple[ModelA
     """The answer for each model, in the order of the catalog."""
     names = sorted({record.model for record in findings.records}, key=model_key)
     return tuple(
-        answers.answer_for(
-            name, [s for s in findings.statements if s.model == name], refs, findings
-        )
+        answer_for(name, [s for s in findings.statements if s.model == name], refs, findings)
         for name in names
     )
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matrix.records import Record
     from reports.findings import Findings
     from reports.grid import Cell, Column
-    from reports.verdicts import Statement
+    from reports.statements import Statement
 
 VERDICT_SYMBOLS: Final = {
     Verdict.AFFECTED: SYMBOLS[Status.AFFECTED],
@@ -56,6 +56,10 @@ def verdict_view(statement: Statement) -> VerdictView:
     else:
         brief = ""
         detail = f"{count(len(statement.right), 'way')} of use measured"
+    if statement.also_affected:
+        others = count(len(statement.also_affected), "way")
+        brief = "; ".join(part for part in (brief, f"beyond the core: wrong in {others}") if part)
+        detail = f"{detail}; beyond the core: {enumerate_some(statement.also_affected, 5)}"
     return VerdictView(
         model=model_title(statement.model),
         style=str(verdict),

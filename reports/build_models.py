@@ -44,8 +44,9 @@ MOST_STORIES: Final = 12
 """With more stories than that, a model is condensed on the first page."""
 MOST_STORIES_IN_FULL: Final = 200
 """With more stories than that, its own page condenses it too; results.csv has every case."""
-MOST_CELLS: Final = 1_500
+MOST_CELLS: Final = 1_400
 """How many cells of the grid the first page has room for."""
+CONDENSED: Final = "Each way of use is told by the worst of its cases."
 MOST_UNFOLDED: Final = 4
 """With more stories than that, the tables are folded: the picture comes first."""
 
@@ -80,7 +81,7 @@ def model_view(
         tone=answer.tone,
         advice=advice_view(advise(answer.model, findings.statements, findings.releases)),
         stories=tuple(_story_view(story, findings.releases, shared) for story in told),
-        shared="" if condensed else shared.words,
+        shared=CONDENSED if condensed else _shared(shared),
         picture=picture(told, findings.releases, shared),
         legend=_legend(defects),
         grid=grid_view(
@@ -93,6 +94,10 @@ def model_view(
         condensed=condensed,
         unfolded=full or len(told) <= MOST_UNFOLDED,
     )
+
+
+def _shared(shared: Common) -> str:
+    return f"All of it on {shared.words}." if shared.words else ""
 
 
 def _legend(defects: set[Defect]) -> tuple[LegendView, ...]:
@@ -160,16 +165,16 @@ def advice_view(advice: Advice) -> AdviceView:
     elif choice.still_wrong:
         wrong = enumerate_some(choice.still_wrong, 6)
         lead = (
-            f"No measured release of transformers is right for {title} in every way of use."
+            f"No measured release of transformers is right for {title} in every core way of use."
             f" These get the most right; still wrong in them: {wrong}."
         )
         notes = _choice_notes(choice)
     else:
-        lead = f"For {title}, these releases were measured and are right."
+        lead = f"For {title}, these releases were measured and are right{_except(choice)}."
         notes = _choice_notes(choice)
     return AdviceView(
         model=title,
-        look="none" if choice is None else "some" if choice.still_wrong else "all",
+        look=_look(choice),
         lead=lead,
         requirement=_requirement(choice),
         notes=notes,
@@ -187,6 +192,20 @@ def advice_view(advice: Advice) -> AdviceView:
             for use in advice.scenarios
         ),
     )
+
+
+def _look(choice: Choice | None) -> str:
+    if choice is None:
+        return "none"
+    if choice.still_wrong:
+        return "some"
+    return "most" if choice.also_wrong else "all"
+
+
+def _except(choice: Choice) -> str:
+    if not choice.also_wrong:
+        return ""
+    return f" in the core ways of use, but not in {enumerate_some(choice.also_wrong, 12)}"
 
 
 def _requirement(choice: Choice | None) -> str:

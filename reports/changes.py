@@ -16,6 +16,7 @@ from reports.words import (
     DEFECTS,
     REASONS,
     VERDICTS,
+    count,
     enumerate_some,
     join,
     model_key,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from matrix.history import Axis
     from matrix.records import Record
-    from reports.verdicts import Statement
+    from reports.statements import Statement
 
 MOST_KEPT: Final = 200
 """How many changes a site remembers, this run's and those of the runs before it."""
@@ -139,12 +140,16 @@ def _kind(was: Statement | None, now: Statement | None) -> Kind | None:
     if was is None:
         return Kind.NEWLY_AFFECTED if now.statement is Verdict.AFFECTED else Kind.NEW_RELEASE
     if was.statement is now.statement:
-        return Kind.OTHER_DEFECT if was.defects != now.defects else None
+        return Kind.OTHER_DEFECT if _wrong(was) != _wrong(now) else None
     if now.statement is Verdict.AFFECTED:
         return Kind.NEWLY_AFFECTED
     if now.statement is Verdict.UNDER_INVESTIGATION:
         return Kind.NEWLY_UNKNOWN
     return Kind.RESTATED if was.statement.right else Kind.NEWLY_FIXED
+
+
+def _wrong(statement: Statement) -> tuple[object, ...]:
+    return statement.defects, statement.also_affected
 
 
 def _text(was: Statement | None, now: Statement | None) -> str:
@@ -160,9 +165,11 @@ def _text(was: Statement | None, now: Statement | None) -> str:
 
 def _said(statement: Statement) -> str:
     word = VERDICTS[statement.statement]
-    if not statement.defects:
-        return word
-    return f"{word} by {join([DEFECTS[defect] for defect in statement.defects])}"
+    if statement.defects:
+        word = f"{word} by {join([DEFECTS[defect] for defect in statement.defects])}"
+    if statement.also_affected:
+        word = f"{word}, and wrong in {count(len(statement.also_affected), 'other way')} of use"
+    return word
 
 
 def _why(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from matrix.records import Controls, Evidence, Record
     from reports.run import RunInfo
-    from reports.verdicts import Statement
+    from reports.statements import Statement
     from reports.view import Fact
 
 

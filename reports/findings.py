@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reports.verdicts import (
-    Interval,
-    Statement,
-    current,
-    intervals,
-    known_releases,
-    statements,
-)
+from reports.statements import Statement, statements
+from reports.verdicts import Interval, current, intervals, known_releases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

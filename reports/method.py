@@ -20,10 +20,12 @@ _TEXT: Final = """
     sets of factors are far apart on this very prompt, and a prefix dropped on purpose is noticed.
     Otherwise it is inconclusive, and nothing is concluded from it.
 
-    A release is affected if any way of use measured on it is. It is called right only if every way
-    of use that an earlier release got wrong was measured on it and is right, and nothing tried on
-    it stayed without an answer. A release that was not measured is unknown, whatever its
-    neighbours are.
+    The core ways of use decide what is said of a release: a decode across the boundary, prompts at
+    it and just past it, a left-padded batch, and a control below it. Others are told beside. A
+    release is affected if any core way of use measured on it is. It is called right only if every
+    one that an earlier release got wrong was measured on it and is right, and nothing tried on it
+    stayed without an answer. A release that was not measured is unknown, whatever its neighbours
+    are.
 """
 
 METHOD: Final = tuple(" ".join(part.split()) for part in dedent(_TEXT).strip().split("\n\n"))

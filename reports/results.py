@@ -13,7 +13,8 @@ import msgspec
 from matrix.records import SCHEMA_VERSION, Record
 from reports.changes import Change
 from reports.paths import slug
-from reports.verdicts import Interval, Statement
+from reports.statements import Statement
+from reports.verdicts import Interval
 
 if TYPE_CHECKING:
     from reports.findings import Findings
@@ -24,7 +25,7 @@ SCHEMA_PATH: Final = Path(__file__).parent / "schema" / "results.schema.json"
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of the plan is conclusive; see `reports.answer.Coverage`."""
+    """How much of the plan is conclusive; see `reports.measured.Coverage`."""
 
     planned: int
     conclusive: int
@@ -50,7 +51,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def folder(self) -> str:
         """Its folder in the site; made from its time, never from a path that somebody gave."""
-        return f"runs/{slug(self.generated_at.replace(':', ''))}"
+        return f"runs/{slug(self.generated_at.replace(':', '').lower())}"
 
     @property
     def report(self) -> str:

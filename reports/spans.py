@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from matrix.records import Defect, Record
-    from reports.verdicts import Statement
+    from reports.statements import Statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

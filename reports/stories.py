@@ -113,7 +113,10 @@ def ways(axes: Sequence[Axis], shared: Common) -> tuple[str, ...]:
     together: defaultdict[str, list[str]] = defaultdict(list)
     for scenario in sorted(by_scenario, key=scenario_key):
         together[where(by_scenario[scenario], shared)].append(scenario)
-    return tuple(f"{', '.join(names)} — {place}" for place, names in together.items())
+    return tuple(
+        f"{', '.join(names)} — {place}" if place else ", ".join(names)
+        for place, names in together.items()
+    )
 
 
 def where(axes: Sequence[Axis], shared: Common) -> str:
@@ -122,7 +125,7 @@ def where(axes: Sequence[Axis], shared: Common) -> str:
     Where they make a full product it is told as one, otherwise one by one.
     """
     if any(axis.attention == ANY_CASE for axis in axes):
-        return "the worst of its cases"
+        return ""
     parts = [unique(axis.attention for axis in axes)]
     if shared.place is None:
         parts.append(unique(_place(axis) for axis in axes))

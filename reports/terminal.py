@@ -24,7 +24,7 @@ _STYLES: Final = {"good": "green", "bad": "red", "none": "dim"}
 def print_answer(answer: Answer, console: Console) -> None:
     """Print the answer, the intervals as a table, what to pin, and where the page is."""
     view = answer.view
-    tone = {"good": "green", "bad": "bold red", "unknown": "yellow"}[view.tone]
+    tone = {"good": "green", "partly": "yellow", "bad": "bold red", "unknown": "yellow"}[view.tone]
     console.print(Text(clean(view.headline), style=tone))
     for sentence in view.answer:
         console.print(Text(clean(sentence)))
@@ -39,7 +39,7 @@ def print_answer(answer: Answer, console: Console) -> None:
 
 
 def _table(model: ModelView) -> Table:
-    title = clean(" · ".join(part for part in (model.title, model.shared) if part))
+    title = clean(f"{model.title}. {model.shared}".rstrip())
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=SIMPLE)
     for name in ("case", "status", "releases"):
         table.add_column(name, overflow="fold")

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reports.answer import Coverage, Tone
+    from reports.answer import Tone
     from reports.changes import Change
+    from reports.measured import Coverage
     from reports.picture import Picture
 
 Fact = tuple[str, str]
@@ -87,7 +88,7 @@ class AdviceView:
 
     Attributes:
         model: The model.
-        look: ``all`` right, ``some`` right or ``none``: the style of the box.
+        look: ``all`` is right, ``most`` (the core), ``some`` or ``none``: the style of the box.
         lead: What to do, in a sentence.
         requirement: The line for requirements.txt; empty if there is none to give.
         notes: What to know about it.
@@ -177,7 +178,7 @@ class ModelView:
         tone: Whether the newest decided release is right.
         advice: What to pin.
         stories: Its histories.
-        shared: What all of them have in common; empty if nothing.
+        shared: What all of them have in common, in a sentence; empty if nothing.
         picture: The same as a picture; None without any.
         legend: The styles of the picture.
         grid: Releases by cases.

@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 CONTROL_SCENARIO: Final = "below-boundary"
 """The scenario that never crosses: it shows that the check works, not that a release does."""
 
+CORE_SCENARIOS: Final = frozenset(
+    {
+        CONTROL_SCENARIO,
+        "decode-crossing",
+        "prompt-at-boundary",
+        "prompt-past-boundary",
+        "left-padded",
+    }
+)
+"""The scenarios that decide what is said of a release (DESIGN.md, "Scenario names")."""
+
 MODELS: Final = {
     "phi3": "Phi-3",
     "phimoe": "PhiMoE",

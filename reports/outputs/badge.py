@@ -11,7 +11,12 @@ from reports.answer import Tone
 if TYPE_CHECKING:
     from reports.view import View
 
-_COLORS: Final = {Tone.GOOD: "0b7a6d", Tone.BAD: "b3361b", Tone.UNKNOWN: "lightgrey"}
+_COLORS: Final = {
+    Tone.GOOD: "0b7a6d",
+    Tone.PARTLY: "8a6d00",
+    Tone.BAD: "b3361b",
+    Tone.UNKNOWN: "lightgrey",
+}
 
 
 class Badge(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def constraints_txt(view: View) -> bytes:
-    """The specifier of the first model, if its releases are right in every way of use.
+    """The specifier of the first model, if its releases are right in the core ways of use.
 
     Anything less is a comment: a constraint must not pin somebody to a release that is wrong.
     """
@@ -21,7 +21,7 @@ def constraints_txt(view: View) -> bytes:
         lines.extend(["#", f"# {advice.lead}"])
         lines.extend(f"# {note}" for note in advice.notes)
         if advice.requirement:
-            usable = index == 0 and advice.look == "all"
+            usable = index == 0 and advice.look in ("all", "most")
             lines.append(advice.requirement if usable else f"# {advice.requirement}")
     text = "\n".join(one_line(line) for line in lines)
     return f"{text}\n".encode()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from reports.findings import Findings
     from reports.run import RunInfo
-    from reports.verdicts import Statement
+    from reports.statements import Statement
     from reports.view import View
 
 OSV_SCHEMA_VERSION: Final = "1.6.0"

@@ -44,12 +44,21 @@ def test_where_none_is_right_in_every_way_the_best_is_named_as_such() -> None:
     """What is still wrong in it is said."""
     records = [
         *history({"1.0": "prefix_lost", "1.1": "ok"}),
-        *history({"1.0": "crash", "1.1": "crash"}, scenario="forward-loop"),
+        *history({"1.0": "crash", "1.1": "crash"}, scenario="left-padded"),
     ]
     choice = choose(records)
     assert choice is not None
     assert choice.specifier == "==1.1"
-    assert choice.still_wrong == ("forward-loop",)
+    assert choice.still_wrong == ("left-padded",)
+
+
+def test_what_is_wrong_beyond_the_core_is_said_beside() -> None:
+    """It does not keep a release from being recommended; whoever uses it is told."""
+    records = [record("1.0"), record("1.0", "stale_keys", scenario="chunked-prefill")]
+    choice = choose(records)
+    assert choice is not None
+    assert (choice.specifier, choice.still_wrong) == ("==1.0", ())
+    assert choice.also_wrong == ("chunked-prefill",)
 
 
 def test_without_a_decided_release_nothing_is_recommended() -> None:

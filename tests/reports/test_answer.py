@@ -138,6 +138,16 @@ def test_a_cell_with_a_case_in_doubt_is_not_conclusive() -> None:
     assert (told.coverage.planned, told.coverage.conclusive) == (1, 0)
 
 
+def test_what_is_wrong_beyond_the_core_is_in_the_answer() -> None:
+    """Fixed, but not in every way of use: in the headline, the sentences and the tone."""
+    told = view(
+        [*history({"1.0": "crash", "1.1": "ok"}), record("1.1", "crash", scenario="crop-back")]
+    )
+    assert told.headline == "Affected: 1.0; fixed in 1.1, but not in every way of use"
+    assert told.answer[-1] == "Beyond the core ways of use, 1.1 still goes wrong in crop-back."
+    assert told.tone == "partly"
+
+
 def test_other_models_are_told_in_a_few_words() -> None:
     """The first model's sentence, and what holds for the others."""
     told = view([record(outcome="prefix_lost"), record(model="phimoe")])

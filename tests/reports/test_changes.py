@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reports.changes import MOST_KEPT, Change, Kind, Said, compare, remembered
-from reports.verdicts import statements
+from reports.statements import statements
 from tests.reports.factory import REVISION, cases, history, main_branch, provenance, record
 
 if TYPE_CHECKING:

@@ -9,18 +9,13 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from checks.catalog import SCENARIOS
 from matrix.history import axis_of
 from matrix.records import Defect, Record, Status, release_order
-from reports.verdicts import (
-    Statement,
-    Verdict,
-    current,
-    intervals,
-    known_releases,
-    release_key,
-    statements,
-    version,
-)
+from reports import words
+from reports.statements import Statement, statements
+from reports.verdicts import Verdict, current, intervals, known_releases, release_key, version
+from reports.words import CORE_SCENARIOS
 from tests.reports.factory import (
     REVISION,
     cases,
@@ -179,6 +174,24 @@ class TestStatements:
         records = [*history({"1.0": "prefix_lost"}), main_branch("ok")]
         assert verdicts(records) == {"1.0": "affected", "main": "fixed"}
 
+    def test_the_core_decides_and_the_rest_is_told_beside(self) -> None:
+        """A release is fixed that is right in the core; what else is wrong is not hidden."""
+        records = [
+            *history({"1.0": "prefix_lost", "1.1": "ok"}),
+            *history({"1.0": "ok", "1.1": "crash"}, scenario="crop-back"),
+            record("1.1", "ok", scenario="beam-search"),
+            record("1.1", "timeout", scenario="compiled"),
+        ]
+        last = statements(records)[-1]
+        assert last.statement is Verdict.FIXED
+        assert last.also_affected == ("crop-back",)
+        assert last.also_right == ("beam-search",)
+        assert last.also_undecided == ("compiled",)
+
+    def test_somebody_else_s_checks_are_all_core(self) -> None:
+        """Where no core scenario was measured, what was measured decides."""
+        assert verdicts([record(outcome="crash", scenario="my-own-test")]) == {"1.0.0": "affected"}
+
     def test_models_are_told_apart(self) -> None:
         """What is wrong for one model says nothing about another."""
         records = [record(outcome="crash"), record(model="phimoe")]
@@ -242,6 +255,12 @@ class TestCurrent:
         """1.10 comes after 1.9, and refs behind both."""
         records = [main_branch(), record("1.10"), record("1.9")]
         assert [r.release for r in current(records, REVISION)] == ["1.9", "1.10", "main"]
+
+
+def test_the_core_is_that_of_the_catalog() -> None:
+    """The checks and the report mean the same by core, and know the same scenarios."""
+    assert {name for name, entry in SCENARIOS.items() if entry.core} == CORE_SCENARIOS
+    assert list(SCENARIOS) == list(words.SCENARIOS)
 
 
 def test_the_order_of_releases_is_the_harness_s() -> None:
