@@ -33,17 +33,15 @@ def test_the_sessions_are_those_of_the_contract() -> None:
     assert {"report", "bisect", "tests", "lint"} <= {
         name for name, mark in marks.items() if mark == "-"
     }
-    assert {name for name, mark in marks.items() if mark == "*"} == {
-        "plan",
-        "cells(3.11/2.13.0)",
-        "matrix",
+    assert {"plan", "cells(3.11/2.13.0)", "matrix"} <= {
+        name for name, mark in marks.items() if mark == "*"
     }
 
 
 def test_a_runtime_that_is_named_has_a_session() -> None:
     """Also one that the grid does not have."""
-    listed = nox("--list", "--", "--runtimes", "3.12/2.9.1", "--fresh").stdout
-    assert "* cells(3.12/2.9.1)" in listed
+    listed = nox("--list", "--", "--runtimes", "3.12/2.8.0", "--fresh").stdout
+    assert "* cells(3.12/2.8.0)" in listed
 
 
 @pytest.mark.parametrize("text", ["[[runtimes", "", 'runtimes = "none"', "[[runtimes]]\nx = 1"])
