@@ -231,4 +231,5 @@ def _headline(wrong: Sequence[Span], newest: Span) -> str:
     more = f" (and {count(rest, 'earlier interval')})" if rest else ""
     if newest.affected:
         return f"affected: {join(places)}{more}, not fixed yet"
-    return f"affected: {join(places)}{more}; fixed in {newest.first}"
+    by = "by" if newest.unknown_before else "in"
+    return f"affected: {join(places)}{more}; fixed {by} {newest.first}"

@@ -66,7 +66,7 @@ def build(
     covered = coverage(findings.records, run)
     refs = moving_refs(findings.statements, findings.records, run)
     said = model_answers(findings, refs)
-    measured = measured_sentence(findings.records, run, covered)
+    measured = measured_sentence(findings, run, covered)
     answer = _answer(said)
     headline = _headline(said)
     return View(

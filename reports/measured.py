@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from matrix.records import Record
+    from reports.findings import Findings
     from reports.run import RunInfo
     from reports.statements import Statement
 
@@ -118,9 +119,9 @@ def _age_in_days(started_at: str | None, run: RunInfo) -> float:
     return age.total_seconds() / 86_400
 
 
-def measured_sentence(records: Sequence[Record], run: RunInfo, covered: Coverage) -> str:
-    """What was measured, on what, when, and how much of it is conclusive."""
-    ran = [record for record in records if record.status.conclusive]
+def measured_sentence(findings: Findings, run: RunInfo, covered: Coverage) -> str:
+    """What was measured, on what, when, how much of it is conclusive, and what it leaves open."""
+    ran = [record for record in findings.records if record.status.conclusive]
     if not ran:
         return f"No cell of {covered.planned:,} planned is conclusive ({run.date})."
     days = sorted({record.provenance.started_at[:10] for record in ran})
@@ -131,5 +132,15 @@ def measured_sentence(records: Sequence[Record], run: RunInfo, covered: Coverage
     return (
         f"Measured {when} on {enumerate_some(told, 4)} ({enumerate_some(places, 6)}):"
         f" {covered.conclusive:,} of {count(covered.planned, 'planned cell')}"
-        f" {'is' if covered.planned == 1 else 'are'} conclusive."
+        f" {'is' if covered.planned == 1 else 'are'} conclusive{_left_open(findings, ran)}."
     )
+
+
+def _left_open(findings: Findings, ran: Sequence[Record]) -> str:
+    """How many releases are known of which nothing is."""
+    measured = {record.transformers for record in ran if record.source is Source.INDEX}
+    missing = len(findings.releases) - len(measured)
+    if missing < 1:
+        return ""
+    known = count(len(findings.releases), "known release")
+    return f"; {missing:,} of {known} {'has' if missing == 1 else 'have'} no answer"

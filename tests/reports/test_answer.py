@@ -67,6 +67,8 @@ def test_a_gap_before_the_fix_is_said() -> None:
     assert "1.2 is the first release measured as fixed (2 releases before it not decided)." in (
         told.answer
     )
+    assert told.headline == "Affected: 1.0; fixed by 1.2"
+    assert told.measured.endswith("conclusive; 2 of 4 known releases have no answer.")
 
 
 def test_undecided_releases_at_the_end_are_said() -> None:

@@ -198,7 +198,8 @@ class TestLinks:
         """No image, script, style or font comes from elsewhere."""
         for path in sorted(answer.site.rglob("*.html")):
             text = path.read_text("utf-8")
-            assert not re.search(r"<(?:img|iframe|object|embed|link|base)\b", text)
+            assert not re.search(r"<(?:img|iframe|object|embed|base)\b", text)
+            assert re.findall(r"<link [^>]*?rel=\"(\w+)\"", text) == ["alternate"]
             assert not re.search(r"\b(?:src|srcset|action)=|@import|url\((?!#)", text)
 
 
