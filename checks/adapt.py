@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from checks.errors import CheckError, Unsupported
+from checks.errors import CheckError, ImportFailed, Unsupported
 from checks.models import PAD, ModelSpec, Shape, fill_weights
 
 
@@ -34,15 +34,18 @@ def load_classes(spec: ModelSpec) -> ModelClasses:
 
     Raises:
         Unsupported: ``no_model``, this release doesn't have it.
+        ImportFailed: it has it, and can't import it here.
     """
     package = f"transformers.models.{spec.package}"
     try:
         configuration = importlib.import_module(f"{package}.configuration_{spec.package}")
         modeling = importlib.import_module(f"{package}.modeling_{spec.package}")
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith(package):
-            raise  # something the release needs is missing: that is an error, not a lack
-        raise Unsupported("no_model", f"no {package} in this release") from None
+    except Exception as error:
+        name = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
+        if name is not None and name.startswith(package):
+            raise Unsupported("no_model", f"no {package} in this release") from None
+        message = f"{package}: {type(error).__name__}: {error}"
+        raise ImportFailed("import_failed", message[:300]) from None
     return ModelClasses(
         getattr(configuration, spec.config_class), getattr(modeling, spec.model_class)
     )
@@ -125,8 +128,11 @@ def config_arguments(
     refusals = []
     for rope in _rope_dictionaries(shape, originals=originals):
         arguments = {**common, "rope_scaling": rope}
+        eager = {**arguments, "attn_implementation": "eager"}
         try:
             config = config_class(**deepcopy(arguments))  # some write into what they are given
+            # Some configurations take any spelling, and leave it to the model to refuse.
+            load_classes(spec).model(config_class(**deepcopy(eager)))
         except Exception as error:  # noqa: BLE001 - every release has an exception of its own
             refusals.append(f"{type(error).__name__}: {error}")
             continue

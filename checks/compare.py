@@ -88,14 +88,17 @@ class Comparison:
     Attributes:
         worst: the largest relative error of all steps and rows.
         agreement: what it means.
-        first: index of the first step that doesn't agree, or None.
-        rows: the rows of that step that don't.
+        differing: the steps that don't agree and the rows in which they don't, in order.
     """
 
     worst: float
     agreement: Agreement
-    first: int | None
-    rows: tuple[int, ...]
+    differing: tuple[tuple[int, tuple[int, ...]], ...]
+
+    @property
+    def first(self) -> int | None:
+        """Index of the first step that doesn't agree, or None."""
+        return self.differing[0][0] if self.differing else None
 
 
 def compare(
@@ -108,13 +111,13 @@ def compare(
     """
     if not observed or len(observed) != len(expected):
         raise ValueError(f"{len(observed)} observed steps, {len(expected)} expected")
-    worst, first, rows = 0.0, None, ()
+    worst, differing = 0.0, []
     for index, (seen, right) in enumerate(zip(observed, expected)):
         if seen.shape != right.shape:
             raise ValueError(f"step {index}: {tuple(seen.shape)} against {tuple(right.shape)}")
         errors = relative_error(seen, right)
         worst = max(worst, float(errors.max()))
-        if first is None and not bool((errors <= tolerance.agree).all()):
-            first = index
-            rows = tuple(torch.nonzero(~(errors <= tolerance.agree)).flatten().tolist())
-    return Comparison(worst, tolerance.verdict(worst), first, rows)
+        wrong = ~(errors <= tolerance.agree)
+        if bool(wrong.any()):
+            differing.append((index, tuple(torch.nonzero(wrong).flatten().tolist())))
+    return Comparison(worst, tolerance.verdict(worst), tuple(differing))

@@ -63,14 +63,18 @@ def diagnose(
     fits = _Fits(rows)
     # On a long prefix a hypothesis costs a second, and the families have hundreds.
     small = step.length <= _LARGEST_SEARCHED
-    for family in (_plain, _families) if small else (_plain,):
+    families = (_plain, _families, _chosen_apart) if small else (_plain,)
+    for family in families:
         for hypothesis in family(reference.shape, step, call):
             fits.add(hypothesis, _distances(reference, step, hypothesis.variant))
         if fits.matched(tolerance):
             return fits.diagnosis(tolerance)
     if small:
-        scaling, distances = _fit_scaling(reference, step, rows)
-        fits.add(Hypothesis("wrong_scaling", Variant(), f"scaled by {scaling:.4f}"), distances)
+        right = is_long(reference.shape, step.mask)
+        for defect, long in (("wrong_scaling", right), ("wrong_factor", not right)):
+            scaling, distances = _fit_scaling(reference, step, rows, long)
+            words = f"{'long' if long else 'short'} factors, scaled by {scaling:.4f}"
+            fits.add(Hypothesis(defect, Variant(), words), distances)
     return fits.diagnosis(tolerance)
 
 
@@ -86,10 +90,12 @@ class _Fits:
         self._best: dict[str, dict[int, tuple[float, str]]] = {}
 
     def add(self, hypothesis: Hypothesis, distances: torch.Tensor) -> None:
-        best = self._best.setdefault(hypothesis.defect, {})
+        """One more hypothesis and its distance in each row, (rows,)."""
+        nothing = {row: (math.inf, "") for row in self._rows}
+        best = self._best.setdefault(hypothesis.defect, nothing)
         for row in self._rows:
             distance = float(distances[row])
-            if row not in best or distance < best[row][0]:
+            if distance < best[row][0]:
                 best[row] = (distance, hypothesis.detail)
 
     def _distances(self) -> dict[str, float]:
@@ -103,9 +109,12 @@ class _Fits:
 
     def diagnosis(self, tolerance: Tolerance) -> Diagnosis:
         distances = self._distances()
-        defect = min(distances, key=lambda name: distances[name])
-        if distances[defect] > tolerance.agree:
-            return Diagnosis("unclassified", distances[defect], distances)
+        # Two mistakes may give the same logits (a token that sees itself alone has lost its
+        # prefix, or is masked); then the plainer one, which was tried first, has the name.
+        matching = [name for name, distance in distances.items() if distance <= tolerance.agree]
+        if not matching:
+            return Diagnosis("unclassified", min(distances.values()), distances)
+        defect = matching[0]
         details = dict.fromkeys(detail for _, detail in self._best[defect].values())
         return Diagnosis(defect, distances[defect], distances, "; ".join(details))
 
@@ -115,17 +124,23 @@ def _distances(reference: Reference, step: Step, variant: Variant) -> torch.Tens
     expected = reference.logits(step.tokens, step.mask, variant)
     if step.normalized:
         expected = expected.log_softmax(dim=-1)
-    return relative_error(step.logits, expected)
+    distances = relative_error(step.logits, expected)
+    if variant.forget:
+        # Where only padding is forgotten, nothing is lost, and something else must be wrong.
+        lost = step.mask[:, : variant.forget].any(dim=1)
+        distances = torch.where(lost, distances, torch.full_like(distances, math.inf))
+    return distances
 
 
 def _plain(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
     """Each defect in its best known form."""
     length, long = step.length, is_long(shape, step.mask)
-    kept = 1 if call is None or call.cached else min(max(call.fed, 1), length)
-    if kept < length:
-        yield Hypothesis(
-            "prefix_lost", Variant(forget=length - kept), f"only the last {kept} of {length} tokens"
-        )
+    fed = length if call is None or call.cached else min(max(call.fed, 1), length)
+    for kept in dict.fromkeys((1, fed)):
+        if kept < length:
+            words = f"only the last {kept} of {length} tokens"
+            yield Hypothesis("prefix_lost", Variant(forget=length - kept), words)
+    if fed < length:
         # With its keys gone, a mask as wide as before may hide the one key that is left.
         blind = "prefix_lost"
     else:
@@ -151,13 +166,17 @@ def _plain(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
 
 def _stale(step: Step, count: int, long: bool) -> Hypothesis:
     """The first *count* columns have the other set: they were cached before it changed."""
-    columns = torch.arange(step.length).expand_as(step.tokens)
-    sets = torch.where(columns < count, torch.tensor(not long), torch.tensor(long))
     return Hypothesis(
         "stale_keys",
-        Variant(long=sets),
+        Variant(long=_sets(step, count, long)),
         f"the first {count} tokens have {'short' if long else 'long'} factors",
     )
+
+
+def _sets(step: Step, count: int, long: bool) -> torch.Tensor:
+    """A set for each position: the other one than *long* in the first *count* columns."""
+    columns = torch.arange(step.length).expand_as(step.tokens)
+    return (columns < count) != long
 
 
 def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
@@ -166,9 +185,16 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
     length, long = step.length, is_long(shape, step.mask)
     padded = not bool(step.mask.all())
     arange = torch.arange(length).expand_as(step.tokens)
+    for other in (False, True):
+        words = "later tokens are seen" + (", and the other set is used" if other else "")
+        yield Hypothesis("wrong_mask", Variant(causal=False, long=long != other), words)
     for count in range(1, length):
-        if count != shape.original:
-            yield _stale(step, count, long)
+        yield _stale(step, count, long)
+        yield Hypothesis(
+            "wrong_factor",
+            Variant(long=_sets(step, count, not long)),
+            f"{'short' if long else 'long'} factors after the first {count} tokens",
+        )
     for kept in range(1, length):
         for other in (False, True):
             for positions in (None, (arange - (length - kept)).clamp_min(0)):
@@ -178,7 +204,7 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
                 if kept > 1:
                     yield Hypothesis("prefix_lost", replace(lost, causal=False), f"{words}, unmasked")
     if padded:
-        for positions in (None, arange):
+        for positions in (None, arange, _positions_with_ones(step)):
             for other in (False, True):
                 yield Hypothesis(
                     "wrong_mask",
@@ -203,13 +229,45 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
             yield Hypothesis("stale_keys", variant, f"{stale.detail}, in a window of {window}")
 
 
+def _positions_with_ones(step: Step) -> torch.Tensor:
+    """Positions as most releases fill them in, with 1 under padding."""
+    return (step.mask.cumsum(dim=-1) - 1).masked_fill(step.mask == 0, 1)
+
+
+def _chosen_apart(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
+    """Where each set has a scaling of its own, factors and scaling may have been chosen apart.
+
+    Either may be right, the other one, or change at some column.
+    """
+    del call
+    if shape.scalings is None:
+        return
+    long, columns = is_long(shape, step.mask), torch.arange(step.length).expand_as(step.tokens)
+    patterns = {"right": torch.full_like(columns, long, dtype=torch.bool)}
+    patterns["other"] = ~patterns["right"]
+    for count in range(1, step.length):
+        patterns[f"other in the first {count}"] = _sets(step, count, long)
+        patterns[f"other after the first {count}"] = _sets(step, count, not long)
+    values = torch.tensor(shape.scalings, dtype=torch.float64)
+    for factors, sets in patterns.items():
+        for scalings, scales in patterns.items():
+            if factors == "other" or factors.startswith("other after"):
+                defect = "wrong_factor"
+            elif factors == "right" and scalings == "other":
+                defect = "wrong_scaling"
+            else:
+                defect = "stale_keys"
+            words = f"factors {factors}, scaling {scalings}"
+            yield Hypothesis(defect, Variant(long=sets, scaling=values[scales.long()]), words)
+
+
 def _fit_scaling(
-    reference: Reference, step: Step, rows: tuple[int, ...]
+    reference: Reference, step: Step, rows: tuple[int, ...], long: bool
 ) -> tuple[float, torch.Tensor]:
     """The scaling that fits best, and its distances: a coarse look, then golden section."""
 
     def distance(scaling: float) -> float:
-        return float(_distances(reference, step, Variant(scaling=scaling))[list(rows)].max())
+        return float(_distances(reference, step, Variant(long=long, scaling=scaling))[list(rows)].max())
 
     grid = [0.5 + 0.05 * i for i in range(51)]
     centre = min(grid, key=distance)
@@ -221,4 +279,4 @@ def _fit_scaling(
         else:
             low = left
     scaling = (low + high) / 2
-    return scaling, _distances(reference, step, Variant(scaling=scaling))
+    return scaling, _distances(reference, step, Variant(long=long, scaling=scaling))

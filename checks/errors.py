@@ -30,6 +30,10 @@ class NotRun(NotMeasured):
     status = "not_run"
 
 
+class ImportFailed(NotMeasured):
+    """This release has the model, and cannot import it in this environment."""
+
+
 class CheckError(NotMeasured):
     """The check doesn't understand this release, or is itself wrong."""
 

@@ -25,6 +25,9 @@ from checks.reference import Reference
 from checks.result import Result
 from checks.scenarios import registry
 
+# Older torch knows it on CUDA only, under another name.
+OUT_OF_MEMORY = (MemoryError, getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError))
+
 
 def measure(case: Case) -> Result:
     """Measure *case*. Whatever :class:`Exception` it meets, there is a result."""
@@ -35,7 +38,7 @@ def measure(case: Case) -> Result:
         result = _measure(case)
     except NotMeasured as stopped:
         result = Result(case, stopped.status, None, stopped.reason, {"message": str(stopped)})
-    except (MemoryError, torch.OutOfMemoryError) as error:
+    except OUT_OF_MEMORY as error:
         result = Result(case, "error", None, "out_of_memory", {"message": describe(error)})
     except Exception as error:
         result = Result(case, "error", None, "check_error", {"message": describe(error)})
@@ -63,12 +66,12 @@ def describe(error: BaseException, frames: int = 3) -> str:
 def _measure(case: Case) -> Result:
     tolerance = TOLERANCES[case.dtype]
     plan = registry.plan_of(case.scenario)
+    below = None if plan.own_control else _negative_control(case, plan, tolerance)
     bench = Bench.build(case, plan.shape)
     reference = reference_for(bench)
-    below = None if plan.own_control else _negative_control(case, plan, tolerance)
     try:
         run = plan.run(bench)
-    except (NotMeasured, MemoryError, torch.OutOfMemoryError):
+    except (NotMeasured, *OUT_OF_MEMORY):
         raise
     except Exception as error:
         if plan.own_control:  # whether the crossing is to blame, only a control can tell
@@ -90,12 +93,28 @@ def _negative_control(case: Case, plan: registry.Plan, tolerance: Tolerance) -> 
     control = Bench.build(case, plan.shape, crossing=False)
     try:
         return controls.below(control, plan.run(control), tolerance)
-    except (NotMeasured, MemoryError, torch.OutOfMemoryError):
+    except (NotMeasured, *OUT_OF_MEMORY):
         raise
     except Exception as error:
-        if not SCENARIOS[case.scenario].optional:
-            raise
-        raise Unsupported("no_feature", describe(error)) from None
+        # It fails even where nothing crosses. Where the release may lack what the scenario needs,
+        # or its model can't even be called, it cannot do it; else the check doesn't understand it.
+        if SCENARIOS[case.scenario].optional:
+            raise Unsupported("no_feature", describe(error)) from None
+        _require_forward(control)
+        raise
+
+
+def _require_forward(bench: Bench) -> None:
+    """Insist that the model can be called at all.
+
+    Raises:
+        Unsupported: ``no_feature``, it can't.
+    """
+    try:
+        adapt.call(bench.model, input_ids=bench.to_device(bench.prompt(4)))
+    except Exception as error:
+        message = f"the model does not run with LongRoPE: {describe(error)}"
+        raise Unsupported("no_feature", message) from None
 
 
 def _common(bench: Bench, tolerance: Tolerance) -> dict[str, Any]:
@@ -177,16 +196,15 @@ def _named(
 ) -> str:
     """The defect's name, by its fingerprint at the first step that differs.
 
-    Where the cached run agrees with the model and both are wrong, the last step tells more: what
-    is wrong from the first token on often shows as something lesser below O.
+    Where the cached run agrees with the model and both are wrong, the last such step tells more:
+    what is wrong from the first token on often shows as something lesser below O.
     """
-    telling = answers.telling
-    if reference is None or telling.first is None:
+    differing = answers.telling.differing
+    if reference is None or not differing:
         return "unclassified"
-    diagnosis = _diagnosed(reference, run, telling.first, telling.rows, tolerance)
-    if answers.uncached.first is None and len(run.steps) - 1 > telling.first:
-        rows = tuple(range(run.steps[-1].tokens.shape[0]))
-        last = _diagnosed(reference, run, len(run.steps) - 1, rows, tolerance)
+    diagnosis = _diagnosed(reference, run, *differing[0], tolerance)
+    if answers.uncached.first is None and len(differing) > 1:
+        last = _diagnosed(reference, run, *differing[-1], tolerance)
         if last.defect != "unclassified":
             diagnosis = last
     found.update(evidence.of_diagnosis(diagnosis))

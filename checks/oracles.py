@@ -39,10 +39,13 @@ class Answers:
 
     @property
     def telling(self) -> Comparison:
-        """The comparison that says most: U where it sees a difference, else R."""
-        if self.uncached.first is None and self.reference is not None:
-            return self.reference
-        return self.uncached
+        """The comparison that sees a difference first; oracle U where both do."""
+        by_u, by_r = self.uncached, self.reference
+        if by_r is None or by_r.first is None:
+            return by_u
+        if by_u.first is None or by_r.first < by_u.first:
+            return by_r
+        return by_u
 
 
 def reference_for(bench: Bench) -> Reference | None:

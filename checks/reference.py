@@ -56,26 +56,25 @@ def rotary_tables(
     shape: Shape,
     positions: torch.Tensor,
     long: torch.Tensor,
-    scaling: float | None = None,
+    scaling: float | torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Cos and sin for each position under the set that it has.
 
     Args:
         positions: (rows, length) int64.
         long: (rows, length) bool, the set of each position.
-        scaling: another factor on both than the set's own.
+        scaling: another factor on both than the set's own, for all positions or for each.
 
     Returns:
         Two tensors (rows, length, rotated) float64, the halves alike, as Phi-3 rotates them.
     """
     sets = torch.stack([inverse_frequencies(shape, False), inverse_frequencies(shape, True)])
-    scales = torch.tensor(
-        [attention_scaling(shape, which) if scaling is None else scaling for which in (False, True)],
-        dtype=torch.float64,
-    )
+    if scaling is None:
+        own = [attention_scaling(shape, which) for which in (False, True)]
+        scaling = torch.tensor(own, dtype=torch.float64)[long.long()]
+    scale = torch.as_tensor(scaling, dtype=torch.float64).expand(long.shape)[..., None]
     angles = positions.double()[..., None] * sets[long.long()]
     angles = torch.cat([angles, angles], dim=-1)
-    scale = scales[long.long()][..., None]
     return angles.cos() * scale, angles.sin() * scale
 
 
@@ -85,7 +84,7 @@ class Variant:
 
     Attributes:
         long: the set, for all positions or for each, (rows, length) bool; None chooses rightly.
-        scaling: another factor on cos and sin.
+        scaling: another factor on cos and sin, for all positions or for each, (rows, length).
         causal: whether later tokens are hidden.
         padding_hidden: whether padding is.
         positions: other positions than those of the mask, (rows, length).
@@ -99,7 +98,7 @@ class Variant:
     """
 
     long: bool | torch.Tensor | None = None
-    scaling: float | None = None
+    scaling: float | torch.Tensor | None = None
     causal: bool = True
     only: tuple[int, int] | None = None
     padding_hidden: bool = True

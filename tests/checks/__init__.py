@@ -1,0 +1,1 @@
+"""The instrument under test: what it says of releases that were broken on purpose."""
