@@ -93,7 +93,7 @@ class Finding:
 def finding_id(kind: Kind, release: str, model: str | None, defect: Defect | None) -> str:
     """Names what is found, and not when or where: two runs that find it agree."""
     parts = (kind, release, model or "", defect or "")
-    return sha256("\n".join(parts).encode()).hexdigest()[:12]
+    return sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

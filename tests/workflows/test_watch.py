@@ -1,0 +1,344 @@
+"""What is a finding, what is new of it, and what becomes of it on the tracker."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from matrix.records import Evidence
+from reports import watch
+from reports.jobsummary import CUT, summary
+from reports.previous import read_previous
+from reports.results import Counts, Results
+from reports.site import render_site
+from reports.watch_findings import Finding, Kind, find
+from reports.watch_issues import Action, Known, Verb, decide
+from reports.watch_issues import Finding as Told
+from reports.watch_text import Links, issue, marker
+from tests.reports.factory import REVISION, RUN, history, main_branch, provenance, record
+from tests.reports.strategies import histories
+from tests.reports.test_safety import HOSTILE, MARK, hostile_records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from matrix.records import Record
+
+OTHER = "f" * 12
+"""Another revision of the checks."""
+
+LOST = "prefix_lost"
+LINKS = Links(site="https://page.example/", repository="https://forge.example/a/b")
+
+
+def results(records: Sequence[Record], revision: str = REVISION) -> Results:
+    """As much of a results.json as findings come from."""
+    sample = {
+        "schema_version": 1,
+        "generated_at": "2026-11-30T04:05:06Z",
+        "check_revision": revision,
+        "harness_commit": None,
+        "summary": "",
+        "coverage": dict.fromkeys(Counts.__struct_fields__, 0),
+        "problems": [],
+        "records": msgspec.to_builtins(records),
+        "intervals": [],
+        "statements": [],
+        "changes": [],
+        "runs": [],
+    }
+    return msgspec.convert(sample, Results)
+
+
+def told(before: Sequence[Record] | None, now: Sequence[Record], **options: Any) -> list[str]:
+    """The new findings: ``affected 1.1.0 prefix_lost``."""
+    earlier = None if before is None else results(before, options.get("earlier", REVISION))
+    return [_name(one) for one in find(earlier, results(now)) if one.new]
+
+
+def _name(finding: Finding) -> str:
+    return " ".join(filter(None, (finding.kind, finding.release, finding.defect)))
+
+
+GOOD = {"1.0.0": "ok", "1.1.0": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "new"),
+    [
+        (None, {**GOOD, "1.2.0": LOST}, []),
+        (GOOD, GOOD, []),
+        (GOOD, {**GOOD, "1.2.0": "ok"}, []),
+        (GOOD, {**GOOD, "1.2.0": LOST}, ["affected 1.2.0 prefix_lost"]),
+        ({**GOOD, "1.2.0": LOST}, {**GOOD, "1.2.0": LOST, "1.3.0": LOST}, []),
+        (
+            {**GOOD, "1.2.0": LOST},
+            {**GOOD, "1.2.0": LOST, "1.3.0": "stale_keys"},
+            ["affected 1.3.0 stale_keys"],
+        ),
+        (
+            {**GOOD, "1.2.0": LOST},
+            {**GOOD, "1.2.0": LOST, "1.3.0": "ok"},
+            ["fixed 1.3.0 prefix_lost"],
+        ),
+        (
+            {**GOOD, "1.2.0": LOST, "1.4.0": LOST},
+            {**GOOD, "1.2.0": LOST, "1.3.0": "ok", "1.4.0": LOST},
+            ["fixed 1.3.0 prefix_lost"],
+        ),
+        ({**GOOD, "1.3.0": LOST}, {**GOOD, "1.2.0": LOST, "1.3.0": LOST}, []),
+        (
+            {**GOOD, "1.2.0": "not_selected"},
+            {**GOOD, "1.2.0": LOST},
+            ["affected 1.2.0 prefix_lost"],
+        ),
+        (GOOD, {**GOOD, "1.2.0": "install_failed"}, ["untestable 1.2.0"]),
+        (GOOD, {**GOOD, "1.2.0": "no_model"}, []),
+        (GOOD, {**GOOD, "1.2.0": "not_selected"}, []),
+        ({"1.0.0": LOST}, {"1.0.0": LOST, "1.1.0": LOST}, []),
+    ],
+    ids=[
+        "a first report is its own news",
+        "nothing new",
+        "a new release that is fine",
+        "a new release that is broken",
+        "one more that is broken like the one before",
+        "one that is broken in another way",
+        "the first that is right again",
+        "a patch in between that is right: what comes behind is no news",
+        "a boundary made exact",
+        "a lost job made up for",
+        "a release that cannot be installed",
+        "a release without the model",
+        "a job was lost",
+        "wrong from the first release on",
+    ],
+)
+def test_what_is_new(before: dict[str, str] | None, now: dict[str, str], new: list[str]) -> None:
+    """A finding is told when it could first be known, and not again."""
+    earlier = None if before is None else history(before)
+    assert told(earlier, history(now)) == new
+
+
+def test_one_defect_in_one_release_is_one_finding() -> None:
+    """However many cases and runtimes it shows on; each defect has its own."""
+    more = {"attention": "sdpa"}, {"scenario": "left-padded"}, {"torch": "2.9.1"}
+    before = history(GOOD) + [one for change in more for one in history(GOOD, **change)]
+    now = [*before, record("1.2.0", LOST), *(record("1.2.0", LOST, **change) for change in more)]
+    [finding] = [one for one in find(results(before), results(now)) if one.new]
+    assert len(finding.sightings) == 4
+    assert finding.regression
+
+
+def test_a_runtime_that_was_not_measured_before_is_no_news() -> None:
+    """Its past was as it is; only a release that is new to all is news on it."""
+    past = {**GOOD, "1.2.0": LOST, "1.3.0": "ok"}
+    added = history(past, torch="2.9.1")
+    assert told(history(past), [*history(past), *added]) == []
+    new = [record("1.4.0", LOST, torch="2.9.1")]
+    assert told(history(past), [*history(past), *added, *new]) == ["affected 1.4.0 prefix_lost"]
+
+
+def test_other_checks_make_no_news_of_old_releases() -> None:
+    """What they see for the first time was there before; a new release still counts."""
+    old = history(GOOD, provenance=provenance(check_revision=OTHER))
+    now = {"1.0.0": "ok", "1.1.0": LOST}
+    assert told(old, history(now), earlier=OTHER) == []
+    now["1.2.0"] = "stale_keys"
+    assert told(old, history(now), earlier=OTHER) == ["affected 1.2.0 stale_keys"]
+
+
+def test_a_way_of_use_that_begins_wrong_is_told_but_is_no_regression() -> None:
+    """Nothing that worked has stopped."""
+    now = [*history(GOOD), record("1.2.0"), record("1.2.0", LOST, scenario="static-cache")]
+    [finding] = [one for one in find(results(history(GOOD)), results(now)) if one.new]
+    assert (finding.kind, finding.regression) == (Kind.AFFECTED, False)
+
+
+def test_a_ref_is_compared_with_the_newest_release_and_with_itself() -> None:
+    """A fix on it, its loss, and a defect that no release has."""
+    broken = history({**GOOD, "1.2.0": LOST})
+    assert told([*broken, main_branch(LOST)], [*broken, main_branch()]) == [
+        "fixed main prefix_lost"
+    ]
+    assert told([*broken, main_branch()], [*broken, main_branch(LOST)]) == [
+        "affected main prefix_lost"
+    ]
+    assert told([*history(GOOD), main_branch()], [*history(GOOD), main_branch("wrong_mask")]) == [
+        "affected main wrong_mask"
+    ]
+    assert told([*broken, main_branch(LOST)], [*broken, main_branch(LOST)]) == []
+    assert told(history(GOOD), [*history(GOOD), main_branch()]) == []
+
+
+@given(records=histories())
+def test_the_same_run_twice_has_no_news(records: list[Record]) -> None:
+    """And its findings have an id each, which does not depend on the order of records."""
+    found = find(results(records), results(records[::-1]))
+    assert not any(one.new for one in found)
+    assert len({one.id for one in found}) == len(found)
+    assert [one.id for one in find(None, results(records))] == [one.id for one in found]
+
+
+def finding(**changes: Any) -> Told:
+    """A new finding, as it comes to the tracker."""
+    defaults = Told(
+        id="a" * 12,
+        title="T",
+        body=f"{marker('a' * 12)}\n\nText\n",
+        new=True,
+        recurs=False,
+        ends=(),
+    )
+    return replace(defaults, **changes)
+
+
+def there(number: int = 7, *, state: bool = True, of: str = "a", text: str = "Text") -> Known:
+    """An issue that is there."""
+    return Known(number=number, open=state, body=f"{marker(of * 12)}\n\n{text}\n")
+
+
+def test_a_new_finding_opens_an_issue_once() -> None:
+    """What it opened is found again, also with the line ends that a tracker gives it."""
+    one = finding()
+    assert decide([one], []) == (Action(verb=Verb.OPEN, title="T", body=one.body),)
+    assert decide([one], [Known(number=1, open=True, body=one.body.replace("\n", "\r\n"))]) == ()
+
+
+def test_an_open_issue_is_brought_up_to_date_and_never_doubled() -> None:
+    """Whether the finding is new or not."""
+    for new in (True, False):
+        changed = finding(new=new)
+        assert decide([changed], [there(text="Older")]) == (
+            Action(verb=Verb.UPDATE, number=7, body=changed.body),
+        )
+
+
+def test_what_is_not_new_opens_nothing() -> None:
+    """Nobody is told of the past."""
+    assert decide([finding(new=False)], []) == ()
+
+
+def test_a_closed_issue_stays_closed() -> None:
+    """Somebody has seen it. Only what has come up anew on a ref that moves opens it again."""
+    assert decide([finding()], [there(state=False, text="Older")]) == ()
+    anew = finding(recurs=True)
+    assert decide([anew], [there(state=False, text="Older")]) == (
+        Action(verb=Verb.REOPEN, number=7, body=anew.body),
+    )
+    assert decide([anew], [there(state=False)]) == ()
+
+
+def test_the_end_of_a_finding_is_remarked_in_its_open_issue() -> None:
+    """Once: when the issue of the fix is opened."""
+    fix = finding(id="b" * 12, title="F", body=f"{marker('b' * 12)}\n", ends=("a" * 12,))
+    opened, remark = decide([fix], [there()])
+    assert opened.verb is Verb.OPEN
+    assert (remark.verb, remark.number) == (Verb.COMMENT, 7)
+    assert decide([fix], [there(), Known(number=8, open=True, body=fix.body)]) == ()
+    assert len(decide([fix], [there(state=False)])) == 1
+
+
+def test_an_open_issue_outranks_a_closed_one_of_the_same_finding() -> None:
+    """And of two open ones the older is kept up to date."""
+    known = [there(1, state=False), there(9, text="Older"), there(4, text="Older")]
+    [action] = decide([finding()], known)
+    assert action.number == 4
+
+
+def test_only_the_first_line_says_what_an_issue_is_about() -> None:
+    """A log that quotes the line of another finding does not take its place."""
+    quoting = Known(number=1, open=True, body=f"Look:\n{marker('a' * 12)}\n")
+    assert quoting.finding is None
+    assert decide([finding()], [quoting])[0].verb is Verb.OPEN
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_does_no_harm_in_an_issue(text: str) -> None:
+    """No markup, link, mention or reference comes from a cell, and no second marker."""
+    text = f"{text} @somebody closes #123 {marker('b' * 12)}"
+    evidence = Evidence(message=text, log=text, last_call=text, trace=text, hypothesis=text)
+    failed = record("2.0.0", "install_failed", evidence=evidence)
+    now = [*history(GOOD), *hostile_records(text), failed, main_branch(LOST, evidence=evidence)]
+    found = find(results(history(GOOD)), results(now))
+    assert {one.kind for one in found} >= {Kind.AFFECTED, Kind.UNTESTABLE}
+    for one in found:
+        said = issue(one, LINKS)
+        assert msgspec.json.encode(said)
+        assert "\n" not in said.title
+        assert "@somebody" not in said.title
+        first, _, rest = said.body.partition("\n")
+        assert first == marker(one.id)
+        tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(rest)
+        for token in tokens:
+            for part in token.children or []:
+                assert part.type != "image"
+                if part.type == "link_open":
+                    href = str(part.attrs["href"])
+                    assert href.startswith((LINKS.site, LINKS.repository))
+                    assert ".." not in href.partition("#")[0].split("/")
+                if part.type == "html_inline":
+                    assert part.content in ("<sub>", "</sub>")
+                if part.type == "text":
+                    assert "@somebody" not in part.content
+                    assert "#123" not in part.content
+            if token.type == "html_block":
+                assert MARK not in token.content
+                assert "b" * 12 not in token.content
+
+
+def test_a_site_tells_its_own_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the run before, which the site keeps."""
+    site, outcome = tmp_path / "site", tmp_path / "outcome"
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    assert watch.main(["--site", str(site), "--outcome", str(outcome)]) == watch.NO_REPORT
+    render_site(history(GOOD), RUN, site)
+    later = msgspec.structs.replace(RUN, generated_at="2026-12-01T04:05:06Z")
+    render_site(history({**GOOD, "1.2.0": LOST}), later, site, previous=site)
+    assert read_previous(site).results is not None
+    assert watch.main(["--site", str(site), "--outcome", str(outcome)]) == 0
+    [one] = json.loads((outcome / "findings.json").read_bytes())
+    assert (one["kind"], one["new"], one["regression"]) == ("affected", True, True)
+
+
+def test_a_page_is_where_the_platform_publishes_it_unless_told_otherwise() -> None:
+    """For the links in an issue."""
+    environ = {"GITHUB_SERVER_URL": "https://forge.example", "GITHUB_REPOSITORY": "Some/thing"}
+    assert Links.from_environ(environ).site == "https://some.github.io/thing/"
+    own = {**environ, "MATRIX_SITE_URL": "https://page.example"}
+    assert Links.from_environ(own).site == "https://page.example/"
+    assert Links.from_environ({}) == Links()
+
+
+@given(st.lists(st.text(max_size=80), max_size=60), st.integers(len(CUT.encode()) + 1, 4000))
+def test_a_summary_keeps_to_its_limit_and_is_cut_between_lines(
+    lines: list[str], most_bytes: int
+) -> None:
+    """The platform shows nothing at all of one that is too long."""
+    report = "".join(f"{line}\n" for line in lines)
+    text = summary(report, most_bytes=most_bytes)
+    assert len(text.encode(errors="replace")) <= most_bytes
+    if text != report:
+        assert text.endswith(CUT)
+        assert report.startswith(text.removesuffix(CUT))
+
+
+def test_a_summary_begins_with_what_needs_a_person() -> None:
+    """Trouble, then news, then the report."""
+    text = summary(
+        "# Report\n",
+        trouble=["job <b>x</b> did not deliver"],
+        findings=[{"title": "told before", "new": False}, {"title": "new one", "new": True}],
+    )
+    assert text == (
+        "## Trouble\n\n- job &lt;b&gt;x&lt;/b&gt; did not deliver\n\n"
+        "## New findings\n\n- new one\n\n# Report\n"
+    )
