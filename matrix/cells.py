@@ -195,6 +195,7 @@ class CellRunner:
             out=str(self._bench.folder / f"{name}.jsonl"),
             log=str(self._bench.folder / f"{name}.log"),
             scratch=str(scratch),
+            case_seconds=self._bench.limits.seconds_per_case,
             memory_mb=self._bench.limits.memory_per_cell_mb if on_cpu else None,
         )
 

@@ -65,8 +65,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one cell may take, and how many run at a time (0: as the machine allows)."""
+    """What one case and one cell may take, and how many run at a time (0: by the machine)."""
 
+    seconds_per_case: int
     seconds_per_cell: int
     memory_per_cell_mb: int
     workers: int
@@ -148,6 +149,7 @@ class _Reader:
                 }
             ),
             limits=Limits(
+                seconds_per_case=self._number(limits, "limits.seconds_per_case", 1),
                 seconds_per_cell=self._number(limits, "limits.seconds_per_cell", 1),
                 memory_per_cell_mb=self._number(limits, "limits.memory_per_cell_mb", 500),
                 workers=self._number(limits, "limits.workers", 0),

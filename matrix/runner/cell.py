@@ -26,6 +26,7 @@ class Job:
         out: File that gets one line of JSON for each thing that happens.
         log: File that gets whatever the cell prints.
         scratch: Working folder of the cell.
+        case_seconds: Longest that one case may take.
         memory_mb: Most memory that the process may have, in MiB; None for no limit.
     """
 
@@ -35,6 +36,7 @@ class Job:
     out: str
     log: str
     scratch: str
+    case_seconds: float
     memory_mb: Optional[int]  # noqa: UP045 (read by Python 3.9 at run time)
 
     def to_json(self) -> str:
@@ -64,7 +66,7 @@ def run(job: Job) -> None:
     cases = Path(job.out).with_suffix(".cases")
     cases.write_text("\n".join(job.cases) + "\n", encoding="utf-8")
     checks = importlib.import_module("checks.__main__")
-    checks.main(["--cases", str(cases), "--out", job.out])
+    checks.main(["--cases", str(cases), "--out", job.out, "--time-limit", str(job.case_seconds)])
 
 
 def _redirect_output(log: str) -> None:

@@ -41,7 +41,7 @@ def plan(*releases: Release, cells: tuple[PlannedCell, ...] = ()) -> Plan:
         cells=cells,
         known=0,
         requested=(),
-        limits=Limits(seconds_per_cell=1, memory_per_cell_mb=500, workers=1),
+        limits=Limits(seconds_per_case=1, seconds_per_cell=1, memory_per_cell_mb=500, workers=1),
         stale_after_days=7,
         refine=True,
     )

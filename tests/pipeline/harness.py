@@ -33,6 +33,7 @@ devices = ["cpu", "cuda"]
 dtypes = ["float32"]
 
 [limits]
+seconds_per_case = 60
 seconds_per_cell = {seconds}
 memory_per_cell_mb = 2500
 workers = 2

@@ -51,7 +51,7 @@ def plan_of(
         cells=cells,
         known=0,
         requested=tuple(cell.name for cell in cells),
-        limits=Limits(seconds_per_cell=1, memory_per_cell_mb=1, workers=0),
+        limits=Limits(seconds_per_case=1, seconds_per_cell=1, memory_per_cell_mb=1, workers=0),
         stale_after_days=7,
         refine=True,
     )
