@@ -33,7 +33,7 @@ class Choice:
         specifier: Version specifier, ``>=5.18.0,<=5.24.0,!=5.20.0``.
         first: First release that it allows.
         last: Last release that it allows: the newest that was measured.
-        excluded: Releases in between that it rules out, since they were tried and not decided.
+        excluded: Releases in between that it rules out, since less is known of them.
         untested: Known releases in between of which nothing is known, and which it allows.
         still_wrong: Core scenarios that are wrong all the same.
         also_wrong: Scenarios beyond the core that are wrong in the last of them.

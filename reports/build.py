@@ -93,6 +93,7 @@ def build(
         limits=_limits(findings, run),
         problems=(*run.problems, *news.problems),
         provenance=_provenance(findings, run),
+        repository=_web_address(run.repository),
         method=METHOD,
         files=FILES,
         example_anchor=_example_anchor(findings),
@@ -113,6 +114,11 @@ def model_answers(findings: Findings, refs: Sequence[MovingRef]) -> tuple[ModelA
         answer_for(name, [s for s in findings.statements if s.model == name], refs, findings)
         for name in names
     )
+
+
+def _web_address(text: str | None) -> str:
+    """`text`, if a link may lead there."""
+    return text if text is not None and text.startswith("https://") else ""
 
 
 def _example_anchor(findings: Findings) -> str:

@@ -215,7 +215,9 @@ def _requirement(choice: Choice | None) -> str:
 def _choice_notes(choice: Choice) -> tuple[str, ...]:
     notes = []
     if choice.excluded:
-        notes.append(f"Left out: {enumerate_some(choice.excluded, 6)}: tried, and not decided.")
+        notes.append(
+            f"Left out, since less is known of them: {enumerate_some(choice.excluded, 6)}."
+        )
     if choice.untested:
         notes.append(f"Between them, not measured: {enumerate_some(choice.untested, 6)}.")
     return tuple(notes)

@@ -236,6 +236,7 @@ class View:
         limits: What was not measured, and why.
         problems: What went wrong outside of any cell.
         provenance: Where the report comes from.
+        repository: Address of the harness; empty if unknown.
         method: How it is measured, paragraph by paragraph.
         files: The machine-readable files and what each holds.
         example_anchor: The anchor of one release, to show what such an anchor looks like.
@@ -259,6 +260,7 @@ class View:
     limits: tuple[str, ...]
     problems: tuple[str, ...]
     provenance: tuple[Fact, ...]
+    repository: str
     method: tuple[str, ...]
     files: tuple[Fact, ...]
     example_anchor: str

@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hypothesis import settings
+
 if TYPE_CHECKING:
     import pytest
+
+settings.register_profile("shared-machine", deadline=None)
+settings.load_profile("shared-machine")
 
 BROWSER = Path(__file__).parent / "browser"
 
