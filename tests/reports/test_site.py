@@ -42,7 +42,7 @@ def some_records() -> list[Record]:
     return [
         *cases(core, attention=("eager", "sdpa"), scenario=("decode-crossing", "left-padded")),
         *history(dict.fromkeys(("1.0", "1.3", "1.6"), "no_device"), device="cuda"),
-        *history({"1.2": "no_model", "1.3": "ok", "1.6": "crash"}, model="phimoe"),
+        *history({"1.2": "no_model", "1.3": "ok", "1.6": "crash", "2.0": "ok"}, model="phimoe"),
         main_branch("ok"),
         main_branch("ok", scenario="left-padded"),
     ]
@@ -213,6 +213,14 @@ class TestUnknown:
         assert not row.select("td.good")
         assert "not decided" in row.get_text()
 
+    def test_a_release_without_this_model_has_its_row(self, answer: Answer) -> None:
+        """Every row has a cell for every column, also where nothing was tested."""
+        rows = page(answer).select("table.grid tr")
+        assert len({len(row.find_all(["th", "td"])) for row in rows}) == 1
+        row = page(answer).find(id="release-2.0")
+        assert row is not None
+        assert {cell.get_text() for cell in row.select("td")[1:]} == {"not tested"}
+
     def test_never_in_a_denominator(self, answer: Answer) -> None:
         """Cases that cannot run here are counted by themselves."""
         counts = json.loads((answer.site / "results.json").read_bytes())["coverage"]
@@ -312,6 +320,16 @@ def test_a_damaged_former_report_is_said_and_passed_over(tmp_path: Path, content
     answer = render_site([record()], RUN, tmp_path, previous=tmp_path)
     assert answer.view.changes is None
     assert "cannot be read" in answer.view.problems[0]
+
+
+def test_a_report_in_another_form_is_not_guessed_at(tmp_path: Path) -> None:
+    """Results of a later form are passed over, even if they look alike."""
+    render_site([record()], RUN, tmp_path)
+    path = tmp_path / "results.json"
+    path.write_bytes(path.read_bytes().replace(b'"schema_version":1', b'"schema_version":2', 1))
+    answer = render_site([record()], RUN, tmp_path, previous=tmp_path)
+    assert answer.view.changes is None
+    assert "it has form 2" in answer.view.problems[0]
 
 
 def test_records_of_another_revision_are_counted_as_left_out(tmp_path: Path) -> None:
