@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from matrix.records import Source
+from reports.spans import skips_a_minor
 from reports.verdicts import Verdict, version
 from reports.words import scenario_key
 
@@ -157,14 +158,25 @@ def _stretch(
     *,
     still_wrong: tuple[str, ...],
 ) -> Choice | None:
-    """The newest stretch of right releases: back to the last wrong one, up to what was measured."""
+    """The newest stretch of right releases, up to what was measured.
+
+    It goes back to the last wrong release, or to a minor release that nobody tested.
+    """
     known = [(name, state(name)) for name in releases]
     right = [index for index, (_, value) in enumerate(known) if value is _State.RIGHT]
     if not right:
         return None
-    end = right[-1]
-    wrong = [index for index in range(end) if known[index][1] is _State.WRONG]
-    start = min(index for index in right if not wrong or index > wrong[-1])
+    start = end = right[-1]
+    nearest = known[end][0]
+    for index in range(end - 1, -1, -1):
+        name, value = known[index]
+        if value is _State.UNTESTED:
+            continue
+        if value is _State.WRONG or skips_a_minor(name, nearest):
+            break
+        nearest = name
+        if value is _State.RIGHT:
+            start = index
     inside = known[start:end]
     excluded = tuple(name for name, value in inside if value is _State.IN_DOUBT)
     return Choice(

@@ -11,14 +11,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from matrix.records import Source
-from reports.spans import Sighting, Span, sightings, spans
+from reports.spans import Sighting, Span, ranges, sightings, skips_a_minor, spans
 from reports.statements import Statement, core_scenarios
 from reports.verdicts import Verdict
 from reports.words import (
     DEFECT_VERBS,
     count,
     enumerate_some,
-    join,
     model_title,
     stretch,
 )
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from reports.measured import MovingRef
 
 _SPANS_TOLD = 2
+_RANGES_TOLD = 4
 _DEFECTS_TOLD = 3
 _WAYS_TOLD = 4
 _EXCEPTIONS_TOLD = 12
@@ -141,8 +141,8 @@ def _say(
     tail = _undecided_after(newest.last, statements)
     if wrong:
         tone = Tone.BAD if newest.affected else Tone.GOOD
-        sentences = (_affected_sentence(model, seen), f"{_fixed_sentence(newest)}{tail}.")
-        return sentences, _headline(wrong, newest), tone
+        sentences = (_affected_sentence(model, seen), f"{_fixed_sentence(history)}{tail}.")
+        return sentences, _headline(wrong, history), tone
     place = stretch(newest.first, newest.last)
     sentence = (
         f"None of the {count(len(newest.releases), 'release')} of transformers measured, {place},"
@@ -164,14 +164,13 @@ def _affected_sentence(model: str, seen: Sequence[Sighting]) -> str:
     told = [sighting for sighting in seen if sighting in longest.values()][:_DEFECTS_TOLD]
     newest = told[0]
     first = (
-        f"In transformers {stretch(newest.first, newest.last)}, {model_title(model)}"
+        f"In transformers {_places(newest.releases)}, {model_title(model)}"
         f" {DEFECT_VERBS[newest.defect]} when a sequence grows across the LongRoPE boundary"
         f" {_ways(newest)}"
     )
     parts = [first]
     parts.extend(
-        f"in {stretch(sighting.first, sighting.last)} it {DEFECT_VERBS[sighting.defect]}"
-        f" {_ways(sighting)}"
+        f"in {_places(sighting.releases)} it {DEFECT_VERBS[sighting.defect]} {_ways(sighting)}"
         for sighting in told[1:]
     )
     rest = len(seen) - len(told)
@@ -184,18 +183,28 @@ def _ways(sighting: Sighting) -> str:
     return f"({enumerate_some(sighting.ways, _WAYS_TOLD)})"
 
 
-def _fixed_sentence(newest: Span) -> str:
+def _places(releases: Sequence[str]) -> str:
+    return enumerate_some(ranges(releases), _RANGES_TOLD)
+
+
+def _fixed_sentence(history: Sequence[Span]) -> str:
+    newest = history[-1]
     if newest.affected:
         return f"No fixed release has been measured: {newest.last} is still affected"
     first = f"{newest.first} is the first fixed release"
+    if not _sharp(history):
+        first = f"{newest.first} is the first release measured as fixed"
     if newest.unknown_before:
-        first = (
-            f"{newest.first} is the first release measured as fixed"
-            f" ({count(newest.unknown_before, 'release')} before it not decided)"
-        )
+        first += f" ({count(newest.unknown_before, 'release')} before it not decided)"
     if newest.first == newest.last:
         return first
     return f"{first}, and {newest.last}, the newest measured, is fixed too"
+
+
+def _sharp(history: Sequence[Span]) -> bool:
+    """Whether nothing lies between the newest span and the one before it."""
+    before, newest = history[-2:]
+    return not newest.unknown_before and not skips_a_minor(before.last, newest.first)
 
 
 def _undecided_after(last: str, statements: Sequence[Statement]) -> str:
@@ -224,12 +233,13 @@ def _refs_sentence(refs: Sequence[MovingRef]) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _headline(wrong: Sequence[Span], newest: Span) -> str:
+def _headline(wrong: Sequence[Span], history: Sequence[Span]) -> str:
+    newest = history[-1]
     told = list(reversed(wrong))[:_SPANS_TOLD]
-    places = [stretch(span.first, span.last) for span in reversed(told)]
+    places = [place for span in reversed(told) for place in ranges(span.releases)]
     rest = len(wrong) - len(told)
     more = f" (and {count(rest, 'earlier interval')})" if rest else ""
+    affected = f"affected: {enumerate_some(places, _RANGES_TOLD)}{more}"
     if newest.affected:
-        return f"affected: {join(places)}{more}, not fixed yet"
-    by = "by" if newest.unknown_before else "in"
-    return f"affected: {join(places)}{more}; fixed {by} {newest.first}"
+        return f"{affected}, not fixed yet"
+    return f"{affected}; fixed {'in' if _sharp(history) else 'by'} {newest.first}"

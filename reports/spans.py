@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from matrix.records import Source, Status
-from reports.verdicts import Verdict
-from reports.words import join, scenario_key
+from reports.verdicts import Verdict, version
+from reports.words import join, scenario_key, stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,6 +136,28 @@ def sightings(records: Iterable[Record], releases: Sequence[str]) -> tuple[Sight
             ways.items(), key=lambda item: (-position[item[0][1][-1]], -len(item[0][1]))
         )
     )
+
+
+def ranges(releases: Sequence[str]) -> tuple[str, ...]:
+    """Releases as ranges, ``4.48.0 to 5.19.0``, that bridge untested patches but no minor.
+
+    Between 4.41.2 and 5.16.1 lies too much to say "to" if neither was tested in between.
+    """
+    found: list[list[str]] = []
+    for name in releases:
+        if found and not skips_a_minor(found[-1][-1], name):
+            found[-1].append(name)
+        else:
+            found.append([name])
+    return tuple(stretch(members[0], members[-1]) for members in found)
+
+
+def skips_a_minor(older: str, newer: str) -> bool:
+    """Whether a whole minor release lies between two versions, by their numbers."""
+    a, b = version(older), version(newer)
+    if a.major == b.major:
+        return b.minor > a.minor + 1
+    return b.major > a.major + 1 or b.minor > 0
 
 
 def _runs(tested: Sequence[str], hits: Iterable[str]) -> list[tuple[str, ...]]:

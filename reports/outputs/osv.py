@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from matrix.records import Source
+from reports.spans import skips_a_minor
 from reports.verdicts import Verdict
 from reports.words import model_key, model_title, unique
 
@@ -123,21 +124,27 @@ def _affected(
 
 
 def _ranges(said: dict[str, Statement], releases: Sequence[str]) -> tuple[Range, ...]:
-    """A range for each stretch of affected releases with no other release between them."""
+    """A range for each stretch of affected releases with nothing unknown between them.
+
+    As in the report's own sentences, no range bridges a whole minor release that was not tested.
+    """
     found: list[Range] = []
     start: str | None = None
-    last: str | None = None
+    last = ""
     for name in releases:
         statement = said.get(name)
-        if statement is not None and statement.statement is Verdict.AFFECTED:
-            start = start or name
-            last = name
-            continue
-        if start is not None:
-            right = statement is not None and statement.statement.right
-            end = Event(fixed=name) if right else Event(last_affected=last)
-            found.append(Range(events=(Event(introduced=start), end)))
-        start = None
+        verdict = None if statement is None else statement.statement
+        skips = start is not None and skips_a_minor(last, name)
+        if start is not None and (verdict is not Verdict.AFFECTED or skips):
+            fixed = verdict is not None and verdict.right and not skips
+            found.append(_range(start, Event(fixed=name) if fixed else Event(last_affected=last)))
+            start = None
+        if verdict is Verdict.AFFECTED:
+            start, last = start or name, name
     if start is not None:
-        found.append(Range(events=(Event(introduced=start), Event(last_affected=last))))
+        found.append(_range(start, Event(last_affected=last)))
     return tuple(found)
+
+
+def _range(start: str, end: Event) -> Range:
+    return Range(events=(Event(introduced=start), end))

@@ -52,6 +52,13 @@ def test_where_none_is_right_in_every_way_the_best_is_named_as_such() -> None:
     assert choice.still_wrong == ("left-padded",)
 
 
+def test_a_specifier_bridges_no_minor_release_that_was_not_tested() -> None:
+    """It would let through what nobody knows."""
+    choice = choose(history({"1.1": "ok", "1.5": "ok", "1.6": "ok"}))
+    assert choice is not None
+    assert choice.specifier == ">=1.5,<=1.6"
+
+
 def test_what_is_wrong_beyond_the_core_is_said_beside() -> None:
     """It does not keep a release from being recommended; whoever uses it is told."""
     records = [record("1.0"), record("1.0", "stale_keys", scenario="chunked-prefill")]

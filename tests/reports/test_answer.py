@@ -71,6 +71,15 @@ def test_a_gap_before_the_fix_is_said() -> None:
     assert told.measured.endswith("conclusive; 2 of 4 known releases have no answer.")
 
 
+def test_a_range_bridges_no_minor_release() -> None:
+    """Two affected releases far apart are two, and what lies between is nobody's guess."""
+    told = view(history({"4.41.2": "stale_keys", "5.16.1": "prefix_lost", "5.24.0": "ok"}))
+    assert told.headline == "Affected: 4.41.2 and 5.16.1; fixed by 5.24.0"
+    assert told.answer[1] == "5.24.0 is the first release measured as fixed."
+    told = view(history({"4.56.2": "crash", "4.57.0": "crash", "5.0.1": "crash", "5.1.0": "ok"}))
+    assert told.headline == "Affected: 4.56.2 to 5.0.1; fixed in 5.1.0"
+
+
 def test_undecided_releases_at_the_end_are_said() -> None:
     """The newest release is not passed over because nothing is known of it."""
     told = view(history({"1.0": "prefix_lost", "1.1": "ok", "1.2": "timeout"}))

@@ -147,6 +147,14 @@ class TestOsv:
         ]
         assert affected["versions"] == ["1.0", "1.2"]
 
+    def test_no_range_bridges_a_minor_release_that_was_not_tested(self) -> None:
+        """Nor does `fixed` claim where in it the fix was."""
+        (affected,) = entry(history({"1.1": "crash", "1.5": "crash", "1.9": "ok"}))["affected"]
+        assert [r["events"] for r in affected["ranges"]] == [
+            [{"introduced": "1.1"}, {"last_affected": "1.1"}],
+            [{"introduced": "1.5"}, {"last_affected": "1.5"}],
+        ]
+
     def test_its_id_is_nobody_s(self) -> None:
         """It cannot be taken for an entry of a real database."""
         assert not re.match(r"(?:CVE|GHSA|PYSEC|OSV)-", entry([record()])["id"])

@@ -136,6 +136,15 @@ def test_the_policy_allows_our_script_alone(hostile: tuple[str, Answer]) -> None
         assert not soup.select("[style]")
 
 
+def test_text_files_hold_no_control_characters(hostile: tuple[str, Answer]) -> None:
+    """Neither they nor what turns the direction of text gets into anything people read."""
+    _, answer = hostile
+    for path in sorted(answer.site.rglob("*.*")):
+        if path.suffix in (".html", ".md", ".csv", ".txt", ".xml"):
+            text = path.read_bytes().decode("utf-8")
+            assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text)
+
+
 def test_files_stay_in_the_site(hostile: tuple[str, Answer], tmp_path: Path) -> None:
     """No name leads out of the folder, or hides."""
     _, answer = hostile

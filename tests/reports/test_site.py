@@ -179,6 +179,14 @@ class TestAllSayTheSame:
             assert path.read_bytes() == (answer.site / path.name).read_bytes()
 
 
+def test_what_is_wrong_is_never_pinned(tmp_path: Path) -> None:
+    """With no release right in the core ways of use, the constraint is a comment."""
+    render_site([record(outcome="crash"), record(scenario="left-padded")], RUN, tmp_path)
+    lines = (tmp_path / "constraints.txt").read_text("utf-8").splitlines()
+    assert "# transformers==1.0.0" in lines
+    assert all(line.startswith("#") for line in lines)
+
+
 class TestLinks:
     """The site works from any folder, and alone."""
 
@@ -263,6 +271,37 @@ def test_a_report_of_the_bug_report_s_form(tmp_path: Path) -> None:
         "generated next token: [2, 26]\n"
         "uncached full-prefix next token: [32, 26]"
     ) in text
+
+
+class TestEvidence:
+    """The page of a release."""
+
+    def test_an_error_is_told_beside_its_tolerance(self, answer: Answer) -> None:
+        """Within it, or beyond."""
+        right, wrong = (page(answer, f"releases/{name}/index.html") for name in ("1.6", "1.2"))
+        anchor = "phi3-left-padded-eager-cpu-float32-py3.11-torch2.13.0"
+        told = [one.find(id=anchor) for one in (right, wrong)]
+        assert told[0] is not None
+        assert told[1] is not None
+        assert "3.2e-07, within the tolerance of 1.0e-04" in told[0].get_text()
+        assert "0.83, beyond the tolerance of 1.0e-04" in told[1].get_text()
+
+    def test_each_run_of_a_cell_is_told_once(self, tmp_path: Path) -> None:
+        """With its packages; a case leads to the run that measured it."""
+        later = provenance(started_at="2026-11-29T12:00:00Z", packages="key")
+        run = msgspec.structs.replace(RUN, packages={"key": ("numpy==2.0", "torch==2.13.0")})
+        records = [record(), record(scenario="left-padded", provenance=later)]
+        answer = render_site(records, run, tmp_path)
+        soup = page(answer, "releases/1.0.0/index.html")
+        cells = soup.select("#cells .case")
+        assert [cell["id"] for cell in cells] == [
+            "cell-3.11-2.13.0",
+            "cell-3.11-2.13.0-2",
+        ]
+        assert "numpy==2.0" in cells[1].get_text()
+        case = soup.find(id="phi3-left-padded-eager-cpu-float32-py3.11-torch2.13.0")
+        assert case is not None
+        assert case.select_one("a[href='#cell-3.11-2.13.0-2']")
 
 
 class TestFeed:
