@@ -154,7 +154,7 @@ def describe_jobs(plan: Plan, jobs: Sequence[Job]) -> str:
         ]
     else:
         lines.append(f"Nothing to run: all {plan.known} cells are known.")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", ""])
 
 
 def _count(number: int, noun: str) -> str:

@@ -93,7 +93,8 @@ class Platform:
         for name in SHIPPED:
             ignore = shutil.ignore_patterns("__pycache__", "site", "ledger", "*.png")
             shutil.copytree(ROOT / name, source / name, ignore=ignore)
-        shutil.copyfile(ROOT / "pyproject.toml", source / "pyproject.toml")
+        for name in ("pyproject.toml", ".gitignore"):
+            shutil.copyfile(ROOT / name, source / name)
         for command in (
             ("init", "--quiet", "--initial-branch=main"),
             ("add", "."),

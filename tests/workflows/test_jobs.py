@@ -13,6 +13,7 @@ from matrix import ci
 from matrix.ci_gate import why_red
 from matrix.ci_jobs import Job, describe_jobs, make_jobs, plans_by_device
 from matrix.ci_shards import accept, cells_of
+from matrix.devices import present_devices
 from matrix.errors import OptionsError
 from matrix.grid import Limits, Runtime
 from matrix.ledger import Ledger
@@ -89,6 +90,12 @@ def test_cases_on_a_gpu_are_jobs_of_their_own() -> None:
         "cuda": {(CUDA,)},
     }
     assert [job.id for job in make_jobs(plans)] == ["cpu-1", "cuda-1"]
+
+
+def test_a_plan_can_be_made_for_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that makes it has no GPU."""
+    monkeypatch.setenv("MATRIX_DEVICES", "cuda cpu")
+    assert present_devices() == ("cpu", "cuda")
 
 
 def test_more_runtimes_than_jobs_cannot_be() -> None:

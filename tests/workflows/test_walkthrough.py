@@ -1,4 +1,4 @@
-"""Seven scheduled runs, one after the other, as the platform would run them."""
+"""Scheduled runs, one after the other, as the platform would run them; and one by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from matrix.index_settings import settings_here
 from reports.results import PastRun
-from tests.fixture_index import PACKAGE, FixtureRelease, serving, write_index
+from tests.fixture_index import PACKAGE, FixtureRelease, build_wheel, serving, write_index
 from tests.pipeline.harness import GRID
 from tests.workflows.platform import Execution, Platform
 
@@ -70,6 +70,8 @@ class Story:
     unreachable: After
     lost: After
     rerun: After
+    no_index: After
+    tried: After
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +122,18 @@ def story(tmp_path_factory: pytest.TempPathFactory, runtimes: Path) -> Iterator[
         publish(*FIRST, FINE, BROKEN, AGAIN, BUILDS_NOT)
         lost = run(lose=frozenset({"cpu-1"}), SECONDS_PER_JOB="2.5")
         rerun = run()
+        settled = environ["UV_INDEX"]
+        environ["UV_INDEX"] = "http://127.0.0.1:9/"
+        no_index = run()
+        environ["UV_INDEX"] = settled
+        wheel = build_wheel(folder, FixtureRelease(version="9.0.0", fault="disagrees"))
+        inputs = {
+            "releases": f"path:{wheel}",
+            "scenarios": "below-boundary decode-crossing",
+            "runtime": "3.11/2.13.0",
+        }
+        by_hand = platform.run("try.yml", event="workflow_dispatch", inputs=inputs)
+        tried = look(platform, by_hand)
         yield Story(
             platform=platform,
             first=first,
@@ -130,6 +144,8 @@ def story(tmp_path_factory: pytest.TempPathFactory, runtimes: Path) -> Iterator[
             unreachable=unreachable,
             lost=lost,
             rerun=rerun,
+            no_index=no_index,
+            tried=tried,
         )
 
 
@@ -197,7 +213,7 @@ def test_with_nothing_new_a_run_ends_after_the_plan(story: Story) -> None:
     skipped = dict.fromkeys(("cells", "report", "publish", "keep", "watch"), "skipped")
     assert after.run.results == ALL_WELL | skipped, after.run.log
     assert after.plan == []
-    assert after.run.jobs["plan"].summary == "## Plan\n\nNothing to run: all 3 cells are known.\n"
+    assert after.run.jobs["plan"].summary == "## Plan\n\nNothing to run: all 3 cells are known.\n\n"
     assert after.kept == story.first.kept
     assert after.results == story.first.results
 
@@ -311,6 +327,34 @@ def test_the_end_of_a_defect_is_told_in_its_issue_too(story: Story) -> None:
     assert comment == f"{remark} The scheduled run has opened an issue for that."
     assert "| 1.3.0 | 1.4.0 | 1.5.0 |" in affected["body"]
     assert_text("issue-fixed.md", fixed["body"])
+
+
+def test_without_the_index_nothing_is_planned_and_the_run_is_red(story: Story) -> None:
+    """What is published stays as it is."""
+    after = story.no_index
+    skipped = dict.fromkeys(("cells", "report", "publish", "keep", "watch"), "skipped")
+    expected = ALL_WELL | skipped | {"plan": "failure", "gate": "failure"}
+    assert after.run.results == expected, after.run.log
+    assert "::error::The job plan ended in failure." in after.run.jobs["gate"].log
+    assert (after.results, after.issues, after.kept) == (
+        story.rerun.results,
+        story.rerun.issues,
+        story.rerun.kept,
+    )
+
+
+def test_what_is_tried_by_hand_is_shown_and_kept_nowhere(story: Story) -> None:
+    """Somebody else's code gets a summary and an artifact, and changes nothing."""
+    after = story.tried
+    assert after.run.results == {"try": "success"}, after.run.log
+    assert "affected (prefix lost: decode-crossing)" in after.run.jobs["try"].summary
+    shown = json.loads((after.run.artifacts / "site" / "results.json").read_bytes())
+    assert {one["source"] for one in shown["records"] if one["status"] == "affected"} == {"path"}
+    assert (after.results, after.issues, after.kept) == (
+        story.rerun.results,
+        story.rerun.issues,
+        story.rerun.kept,
+    )
 
 
 def test_the_summary_of_a_job_is_the_report_with_what_needs_a_person_first(story: Story) -> None:
