@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from checks.catalog import MODELS, SCENARIOS, Case, select_cases
 
@@ -120,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Measures the LongRoPE crossing on the transformers of this environment.",
         epilog=f"scenarios: core, all, {', '.join(SCENARIOS)}. models: {', '.join(MODELS)}.",
     )
-    several = {"nargs": "+", "metavar": "NAME"}
+    several: dict[str, Any] = {"nargs": "+", "metavar": "NAME"}
     parser.add_argument("--cases", metavar="FILE", help="case ids, one a line; - for stdin")
     parser.add_argument("--scenarios", default=["core"], **several)
     parser.add_argument("--models", default=["phi3"], **several)

@@ -40,7 +40,7 @@ def load_classes(spec: ModelSpec) -> ModelClasses:
     try:
         configuration = importlib.import_module(f"{package}.configuration_{spec.package}")
         modeling = importlib.import_module(f"{package}.modeling_{spec.package}")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a broken import may raise anything
         name = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
         if name is not None and name.startswith(package):
             raise Unsupported("no_model", f"no {package} in this release") from None

@@ -72,7 +72,7 @@ class Bench:
         return random_prompt(rows, longest, stream=stream)[:, :length].contiguous()
 
     def left_padded(self, lengths: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Random rows of the given real lengths, and their mask, padded on the left to one width."""
+        """Random rows of these real lengths, padded on the left to one width, and their mask."""
         width = max(lengths)
         return self.padded_to(width, lengths)
 

@@ -113,9 +113,7 @@ SCENARIOS: Mapping[str, Scenario] = _by_name(
             "assisted-decoding", "prompt look-up, a draft model, the model itself", optional=True
         ),
         Scenario("crop-back", "cross, crop the cache to below O, continue", optional=True),
-        Scenario(
-            "sliding-window", "a window smaller than O", optional=True, models=_WINDOWED
-        ),
+        Scenario("sliding-window", "a window smaller than O", optional=True, models=_WINDOWED),
         Scenario(
             "config-in-rope-dict", "O given only inside the rope dictionary", dtypes=("float32",)
         ),

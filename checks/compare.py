@@ -75,7 +75,7 @@ def relative_error(observed: torch.Tensor, expected: torch.Tensor) -> torch.Tens
 
 
 def margin(logits: torch.Tensor) -> torch.Tensor:
-    """Distance of the two best, relative to the largest |logit|: (rows,) from (rows, vocabulary)."""
+    """Distance of the two best of each row, relative to its largest |logit|: (rows,) float64."""
     best = logits.double().topk(2, dim=-1).values
     scale = logits.double().abs().amax(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)
     return (best[:, 0] - best[:, 1]) / scale

@@ -44,7 +44,10 @@ class Controls:
         """What misbehaved, or None."""
         if self.below is not None and tolerance.verdict(self.below) is not Agreement.AGREE:
             return f"cached and uncached differ by {self.below:.2g} even where nothing crosses"
-        for name, error in (("both sets of factors", self.power), ("the last token", self.last_token)):
+        for name, error in (
+            ("both sets of factors", self.power),
+            ("the last token", self.last_token),
+        ):
             if error is not None and not error >= tolerance.power:
                 return f"no power: {name} differ by only {error:.2g} on this prefix"
         if self.sabotage is not None and tolerance.verdict(self.sabotage) is not Agreement.DIFFER:
@@ -67,9 +70,7 @@ def below_in_itself(bench: Bench, run: Run, tolerance: Tolerance) -> float:
     Raises:
         CheckError: there are none.
     """
-    before = tuple(
-        takewhile(lambda step: not is_long(bench.shape, step.mask), run.steps)
-    )
+    before = tuple(takewhile(lambda step: not is_long(bench.shape, step.mask), run.steps))
     if not before:
         raise CheckError("the scenario has no step below O to be its own control")
     return against_uncached(bench, before, tolerance).worst

@@ -91,7 +91,7 @@ class _Fits:
 
     def add(self, hypothesis: Hypothesis, distances: torch.Tensor) -> None:
         """One more hypothesis and its distance in each row, (rows,)."""
-        nothing = {row: (math.inf, "") for row in self._rows}
+        nothing = dict.fromkeys(self._rows, (math.inf, ""))
         best = self._best.setdefault(hypothesis.defect, nothing)
         for row in self._rows:
             distance = float(distances[row])
@@ -140,11 +140,8 @@ def _plain(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
         if kept < length:
             words = f"only the last {kept} of {length} tokens"
             yield Hypothesis("prefix_lost", Variant(forget=length - kept), words)
-    if fed < length:
-        # With its keys gone, a mask as wide as before may hide the one key that is left.
-        blind = "prefix_lost"
-    else:
-        blind = "wrong_mask"
+    # With its keys gone, a mask as wide as before may hide the one key that is left.
+    blind = "prefix_lost" if fed < length else "wrong_mask"
     yield Hypothesis(blind, Variant(attention="nothing"), "nothing is seen")
     yield Hypothesis("wrong_mask", Variant(attention="everything alike"), "all is hidden alike")
     if shape.original < length:
@@ -202,7 +199,9 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
                 words = f"only the last {kept} of {length} tokens"
                 yield Hypothesis("prefix_lost", lost, words)
                 if kept > 1:
-                    yield Hypothesis("prefix_lost", replace(lost, causal=False), f"{words}, unmasked")
+                    yield Hypothesis(
+                        "prefix_lost", replace(lost, causal=False), f"{words}, unmasked"
+                    )
     if padded:
         for positions in (None, arange, _positions_with_ones(step)):
             for other in (False, True):
@@ -267,7 +266,9 @@ def _fit_scaling(
     """The scaling that fits best, and its distances: a coarse look, then golden section."""
 
     def distance(scaling: float) -> float:
-        return float(_distances(reference, step, Variant(long=long, scaling=scaling))[list(rows)].max())
+        return float(
+            _distances(reference, step, Variant(long=long, scaling=scaling))[list(rows)].max()
+        )
 
     grid = [0.5 + 0.05 * i for i in range(51)]
     centre = min(grid, key=distance)

@@ -77,7 +77,7 @@ def import_transformers() -> ImportFailure | None:
                 from transformers.utils import is_torch_available
 
                 if not is_torch_available():
-                    raise ImportError("transformers finds no torch")
+                    raise ImportError("transformers finds no torch")  # noqa: TRY301 - as others
             except BaseException as error:
                 if isinstance(error, (KeyboardInterrupt, SystemExit)):
                     raise

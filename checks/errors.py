@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class NotMeasured(Exception):
+class NotMeasured(Exception):  # noqa: N818 - it says what came of a case, not always an error
     """A case could not be measured for a reason that is known.
 
     Attributes:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from checks.compare import Tolerance, margin
+from checks.compare import margin
 from checks.controls import Controls
 from checks.diagnose import Diagnosis
 from checks.observation import Run, short_trace
@@ -30,18 +30,14 @@ def of_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
     words: dict[str, Any] = {
         "hypothesis": diagnosis.defect,
         "distance": rounded(diagnosis.distance),
-        "distances": {
-            name: rounded(value) for name, value in sorted(diagnosis.distances.items())
-        },
+        "distances": {name: rounded(value) for name, value in sorted(diagnosis.distances.items())},
     }
     if diagnosis.detail:
         words["detail"] = diagnosis.detail
     return words
 
 
-def of_run(
-    run: Run, answers: Answers, original: int, tolerance: Tolerance
-) -> Mapping[str, Any]:
+def of_run(run: Run, answers: Answers, original: int) -> Mapping[str, Any]:
     """The run as the bug report would tell it: the last call, generated against expected.
 
     Where nothing differs, the step shown is the first past O, or the last.

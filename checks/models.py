@@ -91,7 +91,13 @@ TINY = Shape()
 
 TRUE_SCALE = replace(
     # One head and little width: the attention of 4,100 tokens has 17 million weights a head.
-    TINY, original=4096, longest=16384, hidden=16, intermediate=32, heads=1, key_heads=1
+    TINY,
+    original=4096,
+    longest=16384,
+    hidden=16,
+    intermediate=32,
+    heads=1,
+    key_heads=1,
 )
 """O as in the published models."""
 
@@ -209,6 +215,4 @@ def fill_weights(model: torch.nn.Module, seed: int = SEED) -> None:
 def random_prompt(rows: int, length: int, *, stream: str = "prompt", seed: int = SEED) -> Any:
     """Random ids of text, (rows, length) int64, the same for the same arguments."""
     generator = torch.Generator().manual_seed(zlib.crc32(f"{seed}:{stream}".encode()))
-    return torch.randint(
-        FIRST_PROMPT_ID, LAST_PROMPT_ID + 1, (rows, length), generator=generator
-    )
+    return torch.randint(FIRST_PROMPT_ID, LAST_PROMPT_ID + 1, (rows, length), generator=generator)

@@ -67,7 +67,8 @@ def reference_for(bench: Bench) -> Reference | None:
     wider = Reference(replace(bench.shape, window=window + 1), weights, bench.spec.architecture)
     seen = bench.uncached(tokens, mask)
     error, other = (
-        float(relative_error(seen, oracle.logits(tokens, mask)).max()) for oracle in (reference, wider)
+        float(relative_error(seen, oracle.logits(tokens, mask)).max())
+        for oracle in (reference, wider)
     )
     return wider if other < error else reference
 

@@ -77,9 +77,7 @@ class MatrixPlugin:
                 message=self.import_failure.message,
                 traceback=self.import_failure.traceback,
             )
-            raise pytest.UsageError(
-                f"{self.import_failure.reason}: {self.import_failure.message}"
-            )
+            raise pytest.UsageError(f"{self.import_failure.reason}: {self.import_failure.message}")
         self._protocol.write("environment", **describe_environment())
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -127,9 +125,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     It interrupts Python, not a loop inside a library: against that the harness has its own limit
     on the process.
     """
-    usable = (
-        hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    )
+    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if not usable:
         yield
         return

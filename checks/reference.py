@@ -28,9 +28,7 @@ _CHUNK = 512
 
 def inverse_frequencies(shape: Shape, long: bool) -> torch.Tensor:
     """LongRoPE's inverse frequencies of one set, (rotated / 2,) float64."""
-    factors = torch.tensor(
-        shape.long_factors if long else shape.short_factors, dtype=torch.float64
-    )
+    factors = torch.tensor(shape.long_factors if long else shape.short_factors, dtype=torch.float64)
     exponents = torch.arange(0, shape.rotated, 2, dtype=torch.float64) / shape.rotated
     return 1.0 / (factors * shape.theta**exponents)
 
@@ -114,8 +112,12 @@ RIGHT = Variant()
 class Reference:
     """The decoder in float64, on a copy of a model's weights."""
 
-    def __init__(self, shape: Shape, weights: Mapping[str, torch.Tensor], architecture: str) -> None:
-        """Args:
+    def __init__(
+        self, shape: Shape, weights: Mapping[str, torch.Tensor], architecture: str
+    ) -> None:
+        """Take a copy of the weights.
+
+        Args:
             weights: the model's state, by name.
             architecture: ``dense`` (Phi-3, Llama) or ``experts`` (PhiMoE, every expert weighing 1).
 
@@ -157,9 +159,7 @@ class Reference:
             parts = self._linear(f"{prefix}.qkv_proj", values).split(widths, dim=-1)
         else:
             parts = tuple(self._linear(f"{prefix}.{name}_proj", values) for name in "qkv")
-        return tuple(
-            part.unflatten(-1, (-1, shape.head_size)).transpose(1, 2) for part in parts
-        )
+        return tuple(part.unflatten(-1, (-1, shape.head_size)).transpose(1, 2) for part in parts)
 
     def _feed_forward(self, prefix: str, values: torch.Tensor) -> torch.Tensor:
         silu, names = torch.nn.functional.silu, self._weights
@@ -169,7 +169,8 @@ class Reference:
         if f"{prefix}.mlp.experts.gate_up_proj" in names:  # experts stacked in one weight
             result = torch.zeros_like(values)
             stacked = zip(
-                names[f"{prefix}.mlp.experts.gate_up_proj"], names[f"{prefix}.mlp.experts.down_proj"]
+                names[f"{prefix}.mlp.experts.gate_up_proj"],
+                names[f"{prefix}.mlp.experts.down_proj"],
             )
             for gate_up, down in stacked:
                 gate, up = (values @ gate_up.T).chunk(2, dim=-1)
@@ -180,7 +181,10 @@ class Reference:
                 result, index = torch.zeros_like(values), 0
                 while f"{prefix}.{block}.experts.{index}.w1.weight" in names:
                     expert = f"{prefix}.{block}.experts.{index}"
-                    gate, up = self._linear(f"{expert}.w1", values), self._linear(f"{expert}.w3", values)
+                    gate, up = (
+                        self._linear(f"{expert}.w1", values),
+                        self._linear(f"{expert}.w3", values),
+                    )
                     result = result + self._linear(f"{expert}.w2", silu(gate) * up)
                     index += 1
                 return result

@@ -63,7 +63,7 @@ def compare(tokens, mask, logits, call=None):
     worst = max(worst, float(error))
 '''
 
-_CALLS = '''
+_CALLS = """
 calls = []
 
 
@@ -75,7 +75,7 @@ def note(module, args, kwargs):
 
 
 model.register_forward_pre_hook(note, with_kwargs=True)
-'''
+"""
 
 _GENERATE = '''
 
@@ -105,14 +105,14 @@ def cache_of(output):
                 if hasattr(v, "get_seq_length") or k == "past_key_values")
 '''
 
-_TAIL = '''
+_TAIL = """
 
 {body}
 print("largest relative error:", worst)
 sys.exit(worst > {tolerance})
-'''
+"""
 
-_TABLES = '''
+_TABLES = """
 # The published formula: 1 / (factor_i * theta ** (2i / d)), cos and sin scaled.
 d, theta = {rotated}, {theta}
 rotary = next(m for m in model.modules() if "RotaryEmbedding" in type(m).__name__)
@@ -129,10 +129,10 @@ for length in (O - 1, O, O + 1, O):
     cos = (rotary(x, position_ids=positions) if asked else rotary(x, seq_len=length))[0]
     error = float((cos.reshape(length, -1) - right).abs().max())
     print(length, "tokens:", "long" if long else "short", "factors, scaling", round(scaling, 4),
-          "| the model's scaling", round(float(cos.reshape(length, -1)[0, 0]), 4), "| off by", error)
+          "| the model's:", round(float(cos.reshape(length, -1)[0, 0]), 4), "| off by", error)
     worst = max(worst, error)
 sys.exit(worst > 1e-4)
-'''
+"""
 
 # How each scenario drives the helpers of the script.
 _BODIES: Mapping[str, str] = MappingProxyType(
@@ -252,7 +252,8 @@ torch._dynamo.reset()
 fast = torch.compile(model, backend="eager", dynamic=True)
 for length in (5, 12, 5, 9, 8):
     tokens = ids[:, :length]
-    compare(tokens, torch.ones_like(tokens), fast(input_ids=tokens, use_cache=False).logits[:, -1])""",
+    logits = fast(input_ids=tokens, use_cache=False).logits[:, -1]
+    compare(tokens, torch.ones_like(tokens), logits)""",
         "true-scale": "generate(ids[:1, : O - 3], 8)",
     }
 )
@@ -332,5 +333,3 @@ def _comparing(body: str) -> str:
     if "cache_of(" in body:
         parts.append(_CACHE_OF)
     return "".join([*parts, _TAIL])
-
-

@@ -15,5 +15,6 @@ def test_crossing(result: Result) -> None:
     if result.status == "affected":
         pytest.fail(f"affected: {result.defect}\n{said}", pytrace=False)
     if result.status != "ok":
-        pytest.skip(f"{result.status}: {result.reason or 'grey zone'}: "
-                    f"{result.evidence.get('message', '')}")
+        pytest.skip(
+            f"{result.status}: {result.reason or 'grey zone'}: {result.evidence.get('message', '')}"
+        )

@@ -94,7 +94,7 @@ def _name_table(
 def regime_leak(bench: Bench) -> Run:
     """A server that answers short and long requests in turn with one instance."""
     fresh = Bench.build(bench.case, bench.base, crossing=bench.crossing)
-    steps = []
+    steps: list[Step] = []
     for length in (5, 12, 5, 12, 5):
         tokens = bench.prompt(length)
         mask = torch.ones_like(tokens)
@@ -123,11 +123,7 @@ def _compiled(bench: Bench, lengths: Sequence[int]) -> Run:
         tokens = bench.prompt(length)
         mask = torch.ones_like(tokens)
         with torch.no_grad():
-            output = model(
-                input_ids=bench.to_device(tokens), use_cache=False, return_dict=True
-            )
+            output = model(input_ids=bench.to_device(tokens), use_cache=False, return_dict=True)
         steps.append(Step(tokens, mask, adapt.logits_after(output)))
     # Oracle U runs on the same model, uncompiled, but only after the compiled forwards.
     return bench.own(Run(tuple(steps)))
-
-

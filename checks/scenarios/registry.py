@@ -12,6 +12,7 @@ from checks.observation import Run
 
 ScenarioFunction = Callable[[Bench], Run]
 
+
 @dataclass(frozen=True)
 class Plan:
     """How a scenario is measured.
@@ -63,4 +64,3 @@ def registered() -> frozenset[str]:
 def _load() -> None:
     for module in _MODULES:
         importlib.import_module(f"checks.scenarios.{module}")
-

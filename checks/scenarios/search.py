@@ -20,9 +20,10 @@ _NEVER = 10**6
 @scenario("beam-search")
 def beam_search(bench: Bench) -> Run:
     """Beam search over a text that grows past O: the cache is reordered between steps."""
-    prompt, options = bench.prompt(bench.boundary - 4), {"num_beams": 3, "output_scores": True}
-    run = bench.generate(prompt, 7, num_return_sequences=3, **options)
-    plain = bench.generate(prompt, 7, num_return_sequences=3, use_cache=False, **options)
+    prompt = bench.prompt(bench.boundary - 4)
+    options: dict[str, Any] = {"num_beams": 3, "output_scores": True, "num_return_sequences": 3}
+    run = bench.generate(prompt, 7, **options)
+    plain = bench.generate(prompt, 7, use_cache=False, **options)
     # Where two beams tie, either order is right; their scores tell.
     seen, right = run.output.sequences_scores, plain.output.sequences_scores
     error = float(relative_error(seen.cpu()[None], right.cpu()[None]).max())
@@ -97,7 +98,5 @@ def _not_greedy(bench: Bench, prompt: torch.Tensor, run: Run, name: str) -> tupl
         expected = bench.uncached(text[:, :length], torch.ones_like(text[:, :length]))
         clear = float(margin(expected)) > 10 * TOLERANCES[bench.case.dtype].agree
         if clear and int(expected.argmax()) != int(text[0, length]):
-            return (
-                Flaw("unclassified", f"drafted by {name}: not greedy after {length} tokens"),
-            )
+            return (Flaw("unclassified", f"drafted by {name}: not greedy after {length} tokens"),)
     return ()

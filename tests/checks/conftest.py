@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.checks.table import TABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 REQUIRED = "REQUIRE_TRANSFORMERS"
 

@@ -54,7 +54,7 @@ def _change_forward(patch: pytest.MonkeyPatch, owner: Any, change: Callable[...,
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         ids = kwargs.get("input_ids", args[0] if args else None)
         generating = kwargs.get("use_cache") is not False and ids is not None
-        if not generating:
+        if ids is None or not generating:
             return original(self, *args, **kwargs)
         cache = adapt.find_cache([*args, *kwargs.values()])
         total = ids.shape[1] + (0 if cache is None else adapt.cache_length(cache))
@@ -251,33 +251,87 @@ def _return_short_cache(patch: pytest.MonkeyPatch, owner: Any) -> None:
 
 
 PLANTS = (
-    Plant("keeps one token of the prefix", "prefix_lost", "decode-crossing", _at_crossing(_keep_one_token)),
-    Plant("keeps one token, prompt at O", "prefix_lost", "prompt-at-boundary", _at_crossing(_keep_one_token)),
+    Plant(
+        "keeps one token of the prefix",
+        "prefix_lost",
+        "decode-crossing",
+        _at_crossing(_keep_one_token),
+    ),
+    Plant(
+        "keeps one token, prompt at O",
+        "prefix_lost",
+        "prompt-at-boundary",
+        _at_crossing(_keep_one_token),
+    ),
     Plant("loses one row's prefix", "prefix_lost", "left-padded", _at_crossing(_lose_second_row)),
     Plant("never clears", "stale_keys", "decode-crossing", _clear_when(lambda _: ())),
     Plant("never clears, padded", "stale_keys", "left-padded", _clear_when(lambda _: ())),
     Plant("never clears, beams", "stale_keys", "beam-search", _clear_when(lambda _: ())),
-    Plant("clears one token late", "stale_keys", "decode-crossing", _clear_when(lambda o: (o + 2,))),
+    Plant(
+        "clears one token late", "stale_keys", "decode-crossing", _clear_when(lambda o: (o + 2,))
+    ),
     Plant("drops the causal mask", "wrong_mask", "decode-crossing", _at_crossing(_see_everything)),
     Plant("forgets the padding", "wrong_mask", "left-padded", _at_crossing(_forget_padding)),
-    Plant("switches factors early", "wrong_factor", "decode-crossing", _tables(lambda _, n, o: n > o - 2)),
-    Plant("switches factors late", "wrong_factor", "decode-crossing", _tables(lambda _, n, o: n > o + 2)),
-    Plant("one token late", "wrong_factor", "prompt-past-boundary", _tables(lambda _, n, o: n > o + 1)),
+    Plant(
+        "switches factors early",
+        "wrong_factor",
+        "decode-crossing",
+        _tables(lambda _, n, o: n > o - 2),
+    ),
+    Plant(
+        "switches factors late",
+        "wrong_factor",
+        "decode-crossing",
+        _tables(lambda _, n, o: n > o + 2),
+    ),
+    Plant(
+        "one token late", "wrong_factor", "prompt-past-boundary", _tables(lambda _, n, o: n > o + 1)
+    ),
     Plant("never switches factors", "wrong_factor", "decode-crossing", _tables(lambda *_: False)),
     Plant("never switches back", "wrong_factor", "regime-leak", _tables(_never_back)),
     Plant("never switches back, tables", "wrong_factor", "rotary-probe", _tables(_never_back)),
-    Plant("drops the scaling", "wrong_scaling", "decode-crossing", _tables(lambda _, n, o: n > o, lambda _: 1.0)),
-    Plant("scales otherwise", "wrong_scaling", "decode-crossing", _tables(lambda _, n, o: n > o, lambda _: 1.1234)),
-    Plant("drops the scaling, tables", "wrong_scaling", "rotary-probe", _tables(lambda _, n, o: n > o, lambda _: 1.0)),
-    Plant("returns a truncated cache", "truncated_cache", "continue-after-crossing", _return_short_cache),
+    Plant(
+        "drops the scaling",
+        "wrong_scaling",
+        "decode-crossing",
+        _tables(lambda _, n, o: n > o, lambda _: 1.0),
+    ),
+    Plant(
+        "scales otherwise",
+        "wrong_scaling",
+        "decode-crossing",
+        _tables(lambda _, n, o: n > o, lambda _: 1.1234),
+    ),
+    Plant(
+        "drops the scaling, tables",
+        "wrong_scaling",
+        "rotary-probe",
+        _tables(lambda _, n, o: n > o, lambda _: 1.0),
+    ),
+    Plant(
+        "returns a truncated cache",
+        "truncated_cache",
+        "continue-after-crossing",
+        _return_short_cache,
+    ),
     Plant("lets a NaN through", "non_finite", "decode-crossing", _on_logits(_not_a_number)),
     Plant("raises at the crossing", "crash", "decode-crossing", _at_crossing(_raise_at_crossing)),
-    Plant("is off by 2 percent", "unclassified", "decode-crossing", _on_logits(_noise(0.02, always=False))),
+    Plant(
+        "is off by 2 percent",
+        "unclassified",
+        "decode-crossing",
+        _on_logits(_noise(0.02, always=False)),
+    ),
     Plant("nothing", "ok", "decode-crossing", lambda *_: None),
     Plant("right tables of its own", "ok", "decode-crossing", _tables(lambda _, n, o: n > o)),
     Plant("clears earlier", "ok", "decode-crossing", _clear_when(lambda o: (o - 1, o + 1))),
     Plant("runs the prefix twice", "ok", "decode-crossing", _clear_when(lambda o: (o + 1, o + 2))),
-    Plant("runs the prefix at each step", "ok", "left-padded", _clear_when(lambda o: tuple(range(o, o + 9)))),
+    Plant(
+        "runs the prefix at each step",
+        "ok",
+        "left-padded",
+        _clear_when(lambda o: tuple(range(o, o + 9))),
+    ),
     Plant("rounding noise of 1e-6", "ok", "decode-crossing", _on_logits(_noise(1e-6, always=True))),
     Plant("another name for the cache", "ok", "decode-crossing", _rename_cache),
     Plant("another order of the batch", "ok", "left-padded", _turn_batch_around),

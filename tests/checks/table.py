@@ -33,23 +33,21 @@ class Table:
     def lines(self) -> list[str]:
         """The table as text, with its sums."""
         head = ("planted", "scenario / attention", "should be", "is", "named")
-        body = [
-            (row.planted, row.case, row.expected, row.status, row.named) for row in self.rows
-        ]
+        body = [(row.planted, row.case, row.expected, row.status, row.named) for row in self.rows]
         widths = [max(len(line[column]) for line in (head, *body)) for column in range(5)]
         lines = [
-            "  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip()
+            "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
             for line in (head, *body)
         ]
         planted = [row for row in self.rows if row.expected != "ok"]
         harmless = [row for row in self.rows if row.expected == "ok"]
-        return [
-            *lines,
+        sums = (
             f"planted {len(planted)}, found {sum(row.found for row in planted)}, "
             f"named {sum(row.named == row.expected for row in planted)}; "
             f"harmless {len(harmless)}, false alarms "
-            f"{sum(row.status == 'affected' for row in harmless)}",
-        ]
+            f"{sum(row.status == 'affected' for row in harmless)}"
+        )
+        return [*lines, sums]
 
 
 TABLE = Table()

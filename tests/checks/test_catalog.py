@@ -66,7 +66,7 @@ def test_a_wrong_word_is_named_with_what_is_allowed(
 ) -> None:
     """The message has the word, the nearest and the whole list."""
     with pytest.raises(ValueError, match="unknown") as caught:
-        select_cases(**arguments)  # type: ignore[arg-type]
+        select_cases(**arguments)
     assert said in str(caught.value)
 
 
@@ -81,7 +81,7 @@ def test_a_wrong_word_is_named_with_what_is_allowed(
 )
 def test_what_means_nothing_is_no_case(text: str) -> None:
     """An id with a part missing, an unknown word, or a combination without meaning."""
-    with pytest.raises(ValueError, match="case|unknown"):
+    with pytest.raises(ValueError, match=r"case|unknown"):
         Case.parse(text)
 
 

@@ -105,12 +105,13 @@ def test_a_case_that_hangs_costs_its_own_record(tmp_path: Path) -> None:
         "import sys, time, checks.measure as m; from checks.__main__ import main; "
         "real = m._measure; "
         "m._measure = lambda c: time.sleep(60) if c.attention == 'eager' else real(c); "
-        f"sys.exit(main(['--scenarios', 'below-boundary', '--time-limit', '2', '--out', {str(out)!r}]))"
+        "sys.exit(main(['--scenarios', 'below-boundary', '--time-limit', '2', '--out', "
+        f"{str(out)!r}]))"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, timeout=120)
     results = [line for line in _lines(out) if line["kind"] == "result"]
-    assert [(line["status"], line["reason"]) for line in results][0] == ("error", "timeout")
     assert len(results) == 2
+    assert (results[0]["status"], results[0]["reason"]) == ("error", "timeout")
 
 
 def test_nothing_is_written_into_the_folder(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_weights_are_the_same_for_the_same_name() -> None:
 
     one, two = (Bench.build(Case("phi3", "below-boundary"), TINY) for _ in range(2))
     for (name, left), (_, right) in zip(
-        one.model.named_parameters(), two.model.named_parameters()
+        one.model.named_parameters(), two.model.named_parameters(), strict=True
     ):
         assert torch.equal(left, right), name
     assert SPECS["phi3"].shape(TINY) == one.shape

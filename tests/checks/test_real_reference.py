@@ -93,7 +93,10 @@ def test_it_agrees_with_the_release_below_and_above_o(model: str, length: int) -
     oracle = Reference(bench.shape, bench.model.state_dict(), "dense")
     tokens = bench.prompt(length)
     mask = torch.ones_like(tokens)
-    assert float(relative_error(bench.uncached(tokens, mask), oracle.logits(tokens, mask)).max()) < 1e-5
+    assert (
+        float(relative_error(bench.uncached(tokens, mask), oracle.logits(tokens, mask)).max())
+        < 1e-5
+    )
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
@@ -116,7 +119,7 @@ def test_a_long_prefix_is_the_same_in_pieces() -> None:
     tokens = bench.prompt(600)
     mask = torch.ones_like(tokens)
     together = oracle.logits_at(tokens, mask, [550, 600], Variant(long=True))
-    for length, logits in zip((550, 600), together):
+    for length, logits in zip((550, 600), together, strict=True):
         alone = oracle.logits(tokens[:, :length], mask[:, :length], Variant(long=True))
         assert torch.allclose(logits, alone, atol=1e-12)
 

@@ -6,7 +6,7 @@ import os
 import runpy
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -14,6 +14,9 @@ import torch
 from checks.catalog import SCENARIOS, Case
 from checks.measure import measure
 from checks.reproduce import script_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
