@@ -81,18 +81,22 @@ def test_the_first_page_stays_small(tmp_path: Path, *, alike: bool) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_thousand_records_are_quick(tmp_path: Path) -> None:
-    """10 s on the reference machine; told as a ratio to this machine's own speed."""
+    """10 s on an idle two-core machine.
+
+    Told in processor time and as a multiple of a yardstick, so that it says the same on a slow
+    or busy machine: about 75 were measured, twice that fails.
+    """
     records = large(6, alike=False)
     yardstick = _yardstick()
-    started = time.perf_counter()
+    started = time.process_time()
     render_site(records, RUN, tmp_path)
-    took = time.perf_counter() - started
+    took = time.process_time() - started
     assert len(records) == 94_500
-    assert took / len(records) < 100 * yardstick
+    assert took / len(records) < 150 * yardstick
 
 
 def _yardstick() -> float:
-    """Seconds that this machine takes to make one small string and put it in a dictionary."""
-    started = time.perf_counter()
+    """Seconds that this machine takes to format a number, split it, and keep it by name."""
+    started = time.process_time()
     kept = {f"{number:,} records": str(number).split("0") for number in range(200_000)}
-    return (time.perf_counter() - started) / len(kept)
+    return (time.process_time() - started) / len(kept)
