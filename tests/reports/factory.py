@@ -81,6 +81,28 @@ def cases(records: Iterable[Record], **fields: tuple[str, ...]) -> list[Record]:
     return found
 
 
+def some_records() -> list[Record]:
+    """Two intervals, a gap, a release in doubt, main, a second model, a missing device."""
+    core = history(
+        {
+            "1.0": "stale_keys",
+            "1.1": "ok",
+            "1.2": "prefix_lost",
+            "1.3": "prefix_lost",
+            "1.4": "timeout",
+            "1.5": "ok",
+            "1.6": "ok",
+        }
+    )
+    return [
+        *cases(core, attention=("eager", "sdpa"), scenario=("decode-crossing", "left-padded")),
+        *history(dict.fromkeys(("1.0", "1.3", "1.6"), "no_device"), device="cuda"),
+        *history({"1.2": "no_model", "1.3": "ok", "1.6": "crash", "2.0": "ok"}, model="phimoe"),
+        main_branch("ok"),
+        main_branch("ok", scenario="left-padded"),
+    ]
+
+
 def _outcome(code: str) -> tuple[Status, Defect | None, Reason | None]:
     if code in set(Defect):
         return Status.AFFECTED, Defect(code), None
