@@ -239,7 +239,7 @@ def _on_ref(
     sighting = Sighting(
         record=record, after=newest.transformers if newest else None, last=name, before=None
     )
-    new = known is not None and _is_new_on_ref(record, was, known)
+    new = known is not None and _is_new_on_ref(record, newest, was, known)
     if record.defect is not None:
         if any(defect != record.defect for defect in others):
             key = (Kind.AFFECTED, name, axis.model, record.defect)
@@ -252,10 +252,19 @@ def _on_ref(
             groups[key].append(_Seen(sighting=sighting, new=new, ends=ends))
 
 
-def _is_new_on_ref(record: Record, was: Record | None, known: Before) -> bool:
+def _is_new_on_ref(
+    record: Record, newest: Record | None, was: Record | None, known: Before
+) -> bool:
+    """Whether the run before could not know this of a ref.
+
+    Where it had no answer, the newest release stands for what was right or wrong; and where it
+    was measured by other checks, what these see in that release too is no news.
+    """
     if was is None:
-        return record.release not in known.releases
-    return known.same_checks and (was.status, was.defect) != (record.status, record.defect)
+        return record.release not in known.releases or axis_of(record) in known.axes
+    if not known.same_checks and (newest is None or newest.defect == record.defect):
+        return False
+    return was.defect != record.defect
 
 
 def _untestable(records: Sequence[Record], known: Before | None) -> Iterator[Finding]:

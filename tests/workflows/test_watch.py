@@ -179,6 +179,31 @@ def test_a_ref_is_compared_with_the_newest_release_and_with_itself() -> None:
     assert told(history(GOOD), [*history(GOOD), main_branch()]) == []
 
 
+def test_a_ref_without_an_answer_before_is_compared_with_the_newest_release() -> None:
+    """A case that failed yesterday is told; one that is measured for the first time is not."""
+    both = [*history(GOOD), *history(GOOD, attention="sdpa")]
+    failed = main_branch("timeout", attention="sdpa")
+    now = [*both, main_branch(), main_branch(LOST, attention="sdpa")]
+    assert told([*both, main_branch(), failed], now) == ["affected main prefix_lost"]
+    assert told([*history(GOOD), main_branch()], now) == []
+
+
+def test_what_other_checks_see_in_the_newest_release_too_is_no_news_of_a_ref() -> None:
+    """It was there before. What only the ref has is news."""
+    of_old = provenance(check_revision=OTHER)
+    before = [*history(GOOD, provenance=of_old), main_branch(provenance=of_old)]
+    everywhere = [record("1.0.0"), record("1.1.0", LOST), main_branch(LOST)]
+    assert told(before, everywhere, earlier=OTHER) == []
+    there_alone = [*history(GOOD), main_branch(LOST)]
+    assert told(before, there_alone, earlier=OTHER) == ["affected main prefix_lost"]
+
+
+def test_a_device_that_is_not_there_makes_no_release_testable() -> None:
+    """What was not run says nothing, in neither direction."""
+    failed = [record("1.2.0", "install_failed"), record("1.2.0", "no_device", device="cuda")]
+    assert told(history(GOOD), [*history(GOOD), *failed]) == ["untestable 1.2.0"]
+
+
 @given(records=histories())
 def test_the_same_run_twice_has_no_news(records: list[Record]) -> None:
     """And its findings have an id each, which does not depend on the order of records."""
@@ -235,6 +260,7 @@ def test_a_closed_issue_stays_closed() -> None:
         Action(verb=Verb.REOPEN, number=7, body=anew.body),
     )
     assert decide([anew], [there(state=False)]) == ()
+    assert decide([finding(recurs=True, new=False)], [there(state=False, text="Older")]) == ()
 
 
 def test_the_end_of_a_finding_is_remarked_in_its_open_issue() -> None:
