@@ -149,6 +149,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def site(session: nox.Session) -> None:
+    """Look at the page in Chromium: behaviour, accessibility, valid HTML."""
+    words = session.posargs or ["tests/reports/browser"]
+    run(session, "-m", "pytest", *words, group="site")
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check style, types, which part imports which, and the workflows."""
     python = harness(session, "lint")

@@ -25,6 +25,7 @@ from matrix.work import ROOT, committed_ledger, work_folder
 from reports.run import RunInfo
 from reports.site import render_site
 from reports.terminal import print_answer
+from reports.watch_text import Links
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,11 +66,13 @@ def render_command(options: Options, console: Console) -> None:
     again, _ = again_ledger(work.root).load()
     differences = tuple(f"a difference: {one}" for one in disagreements(known, again))
     damage = tuple(f"a damaged file is passed over: {one}" for one in (*damaged, *damaged_here))
+    links = Links.from_environ(os.environ)
     run = RunInfo(
         generated_at=made_at(os.environ),
         check_revision=plan.check_revision if plan else check_revision(),
         harness_commit=harness_commit(ROOT),
-        repository=repository_url(os.environ),
+        repository=links.repository or None,
+        site_url=links.site or None,
         planned=plan.requested if plan else (),
         releases=tuple(release.version for release in plan.stable) if plan else (),
         local=gathered.local,
@@ -96,12 +99,6 @@ def made_at(environ: Mapping[str, str]) -> str:
     if not epoch.isdecimal():
         return now()
     return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def repository_url(environ: Mapping[str, str]) -> str | None:
-    """Where this repository is published, as far as the platform tells."""
-    server, name = environ.get("GITHUB_SERVER_URL"), environ.get("GITHUB_REPOSITORY")
-    return f"{server}/{name}" if server and name else None
 
 
 def locks(records: Sequence[Record], ledgers: Sequence[Ledger]) -> dict[str, tuple[str, ...]]:
