@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import shlex
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +14,8 @@ import pytest
 
 from matrix import ci_awake
 from matrix.grid import load_grid
+from matrix.index_settings import settings_here
+from matrix.uv import find_uv
 from tests.workflows.platform import ROOT, WORKFLOWS, read_workflow
 
 if TYPE_CHECKING:
@@ -56,6 +61,24 @@ def test_steps_run_sessions_and_commands_of_ours(name: str) -> None:
             assert f"\ndef {found['session']}(session" in noxfile
         else:
             assert module_path(found["module"]).is_file(), step["run"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", INSTALLING)
+def test_what_installs_can_be_installed(command: str) -> None:
+    """The two lines that are no commands of ours; uv says what it would do."""
+    environ = {**os.environ, **settings_here()}
+    words = shlex.split(command)
+    done = subprocess.run(
+        [find_uv(environ).executable, *words[1:], "--dry-run", "--python", sys.executable],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert words[0] == "uv"
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)
