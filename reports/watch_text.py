@@ -83,9 +83,9 @@ class Links:
         """As the platform tells: `MATRIX_SITE_URL`, or where it publishes a repository."""
         server, name = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
         owner, _, project = name.partition("/")
-        site = environ.get("MATRIX_SITE_URL") or (
-            f"https://{owner.lower()}.github.io/{project}/" if owner and project else ""
-        )
+        host = f"{owner.lower()}.github.io"
+        usual = f"https://{host}/" if project.lower() == host else f"https://{host}/{project}/"
+        site = environ.get("MATRIX_SITE_URL") or (usual if project else "")
         return cls(
             site=site if not site or site.endswith("/") else f"{site}/",
             repository=f"{server}/{name}" if server and name else "",

@@ -15,7 +15,6 @@ from markdown_it import MarkdownIt
 from matrix.records import Evidence
 from reports import watch
 from reports.jobsummary import CUT, summary
-from reports.previous import read_previous
 from reports.results import Counts, Results
 from reports.site import render_site
 from reports.watch_findings import Finding, Kind, find
@@ -321,18 +320,42 @@ def test_hostile_text_does_no_harm_in_an_issue(text: str) -> None:
                 assert "b" * 12 not in token.content
 
 
-def test_a_site_tells_its_own_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the run before, which the site keeps."""
-    site, outcome = tmp_path / "site", tmp_path / "outcome"
-    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
-    assert watch.main(["--site", str(site), "--outcome", str(outcome)]) == watch.NO_REPORT
+def run_watch(folder: Path, command: str) -> int:
+    """Run the command of that name in a folder of its own."""
+    places = {"--site": "site", "--before": "before", "--outcome": "outcome"}
+    words = [word for option, name in places.items() for word in (option, str(folder / name))]
+    return watch.main([command, *words])
+
+
+def test_a_report_is_compared_with_the_one_it_takes_the_place_of(tmp_path: Path) -> None:
+    """Set aside before, compared after; the first has nothing to be compared with."""
+    site, findings = tmp_path / "site", tmp_path / "outcome" / "findings.json"
+    assert run_watch(tmp_path, "after") == watch.NO_REPORT
+    assert run_watch(tmp_path, "before") == 0
     render_site(history(GOOD), RUN, site)
+    assert run_watch(tmp_path, "after") == 0
+    assert json.loads(findings.read_bytes()) == []
+    assert run_watch(tmp_path, "before") == 0
     later = msgspec.structs.replace(RUN, generated_at="2026-12-01T04:05:06Z")
     render_site(history({**GOOD, "1.2.0": LOST}), later, site, previous=site)
-    assert read_previous(site).results is not None
-    assert watch.main(["--site", str(site), "--outcome", str(outcome)]) == 0
-    [one] = json.loads((outcome / "findings.json").read_bytes())
+    assert run_watch(tmp_path, "after") == 0
+    [one] = json.loads(findings.read_bytes())
     assert (one["kind"], one["new"], one["regression"]) == ("affected", True, True)
+
+
+def test_a_last_report_that_cannot_be_read_is_trouble(tmp_path: Path) -> None:
+    """Taken for a first report, it would hide what is new."""
+    site, trouble = tmp_path / "site", tmp_path / "outcome" / "trouble.json"
+    site.mkdir()
+    (site / "results.json").write_text("{}")
+    assert run_watch(tmp_path, "before") == 0
+    render_site(history(GOOD), RUN, site)
+    trouble.parent.mkdir()
+    trouble.write_text('["a job is missing"]')
+    assert run_watch(tmp_path, "after") == 0
+    missing, unread = json.loads(trouble.read_bytes())
+    assert missing == "a job is missing"
+    assert unread.startswith("The report of the run before cannot be read")
 
 
 def test_a_page_is_where_the_platform_publishes_it_unless_told_otherwise() -> None:
@@ -341,6 +364,8 @@ def test_a_page_is_where_the_platform_publishes_it_unless_told_otherwise() -> No
     assert Links.from_environ(environ).site == "https://some.github.io/thing/"
     own = {**environ, "MATRIX_SITE_URL": "https://page.example"}
     assert Links.from_environ(own).site == "https://page.example/"
+    whole = {**environ, "GITHUB_REPOSITORY": "Some/some.github.io"}
+    assert Links.from_environ(whole).site == "https://some.github.io/"
     assert Links.from_environ({}) == Links()
 
 
