@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 
 from checks.errors import CheckError, ImportFailed, Unsupported
-from checks.models import PAD, ModelSpec, Shape, fill_weights
+from checks.models import PAD, SPECS, ModelSpec, Shape, fill_weights
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,15 @@ def config_arguments(
     spec: ModelSpec, shape: Shape, attention: str, *, original_in_rope_dict_only: bool = False
 ) -> dict[str, Any]:
     """The arguments for a configuration that this release takes; see :func:`build_config`."""
+    return deepcopy(_accepted(spec.name, shape, attention, original_in_rope_dict_only))
+
+
+@cache
+def _accepted(
+    model: str, shape: Shape, attention: str, original_in_rope_dict_only: bool
+) -> dict[str, Any]:
+    """What a release takes doesn't change while it runs, so it is tried out once."""
+    spec = SPECS[model]
     config_class = load_classes(spec).config
     common: dict[str, Any] = {
         "vocab_size": shape.vocabulary,

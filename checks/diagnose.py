@@ -7,7 +7,7 @@ observed logits match one to within tolerance. What no hypothesis matches is ``u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -65,8 +65,9 @@ def diagnose(
     small = step.length <= _LARGEST_SEARCHED
     families = (_plain, _families, _chosen_apart) if small else (_plain,)
     for family in families:
-        for hypothesis in family(reference.shape, step, call):
-            fits.add(hypothesis, _distances(reference, step, hypothesis.variant))
+        hypotheses = list(family(reference.shape, step, call))
+        for hypothesis, distances in zip(hypotheses, _distances(reference, step, hypotheses)):
+            fits.add(hypothesis, distances)
         if fits.matched(tolerance):
             return fits.diagnosis(tolerance)
     if small:
@@ -105,13 +106,13 @@ class _Fits:
         }
 
     def matched(self, tolerance: Tolerance) -> bool:
-        return min(self._distances().values()) <= tolerance.agree
+        return min(self._distances().values()) <= tolerance.match
 
     def diagnosis(self, tolerance: Tolerance) -> Diagnosis:
         distances = self._distances()
         # Two mistakes may give the same logits (a token that sees itself alone has lost its
         # prefix, or is masked); then the plainer one, which was tried first, has the name.
-        matching = [name for name, distance in distances.items() if distance <= tolerance.agree]
+        matching = [name for name, distance in distances.items() if distance <= tolerance.match]
         if not matching:
             return Diagnosis("unclassified", min(distances.values()), distances)
         defect = matching[0]
@@ -119,9 +120,57 @@ class _Fits:
         return Diagnosis(defect, distances[defect], distances, "; ".join(details))
 
 
-def _distances(reference: Reference, step: Step, variant: Variant) -> torch.Tensor:
-    """Relative error of each row to what *variant* gives, (rows,)."""
-    expected = reference.logits(step.tokens, step.mask, variant)
+def _distances(
+    reference: Reference, step: Step, hypotheses: Sequence[Hypothesis]
+) -> list[torch.Tensor]:
+    """Relative error of each row to what each hypothesis gives, (rows,) each.
+
+    Hypotheses that differ only in what every position has for itself share a forward.
+    """
+    groups: dict[Variant, list[int]] = {}
+    for index, hypothesis in enumerate(hypotheses):
+        common = replace(hypothesis.variant, long=None, scaling=None, positions=None)
+        groups.setdefault(common, []).append(index)
+    distances: dict[int, torch.Tensor] = {}
+    for common, members in groups.items():
+        variants = [hypotheses[index].variant for index in members]
+        for index, logits in zip(members, _together(reference, step, common, variants)):
+            distances[index] = _distance(step, logits, common)
+    return [distances[index] for index in range(len(hypotheses))]
+
+
+def _together(
+    reference: Reference, step: Step, common: Variant, variants: Sequence[Variant]
+) -> list[torch.Tensor]:
+    """The logits of variants that are *common* but for sets, scalings and positions."""
+    filled = [_filled(reference.shape, step, variant) for variant in variants]
+    long, scaling, positions = (torch.cat(parts) for parts in zip(*filled))
+    count = len(variants)
+    logits = reference.logits(
+        step.tokens.repeat(count, 1),
+        step.mask.repeat(count, 1),
+        replace(common, long=long, scaling=scaling, positions=positions),
+    )
+    return list(logits.chunk(count))
+
+
+def _filled(
+    shape: Shape, step: Step, variant: Variant
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Set, scaling and position of every token, (rows, length) each."""
+    long, scaling, positions = variant.long, variant.scaling, variant.positions
+    if not isinstance(long, torch.Tensor):
+        long = is_long(shape, step.mask) if long is None else long
+        long = torch.full_like(step.tokens, long, dtype=torch.bool)
+    if scaling is None:
+        own = torch.tensor([attention_scaling(shape, which) for which in (False, True)])
+        scaling = own.double()[long.long()]
+    if positions is None:
+        positions = (step.mask.cumsum(dim=-1) - 1).clamp_min(0)
+    return long, torch.as_tensor(scaling, dtype=torch.float64).expand(long.shape), positions
+
+
+def _distance(step: Step, expected: torch.Tensor, variant: Variant) -> torch.Tensor:
     if step.normalized:
         expected = expected.log_softmax(dim=-1)
     distances = relative_error(step.logits, expected)
@@ -263,21 +312,21 @@ def _chosen_apart(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypot
 def _fit_scaling(
     reference: Reference, step: Step, rows: tuple[int, ...], long: bool
 ) -> tuple[float, torch.Tensor]:
-    """The scaling that fits best, and its distances: a coarse look, then golden section."""
+    """The scaling between 0.5 and 3 that fits best, and its distances: ever finer looks."""
 
-    def distance(scaling: float) -> float:
-        return float(
-            _distances(reference, step, Variant(long=long, scaling=scaling))[list(rows)].max()
+    def distances(scalings: Sequence[float]) -> list[torch.Tensor]:
+        return _distances(
+            reference,
+            step,
+            [Hypothesis("", Variant(long=long, scaling=scaling)) for scaling in scalings],
         )
 
-    grid = [0.5 + 0.05 * i for i in range(51)]
-    centre = min(grid, key=distance)
-    low, high, ratio = centre - 0.05, centre + 0.05, (math.sqrt(5) - 1) / 2
-    while high - low > 1e-7:
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if distance(left) < distance(right):
-            high = right
-        else:
-            low = left
-    scaling = (low + high) / 2
-    return scaling, _distances(reference, step, Variant(long=long, scaling=scaling))
+    def best(scalings: Sequence[float]) -> float:
+        worst = [float(row[list(rows)].max()) for row in distances(scalings)]
+        return scalings[worst.index(min(worst))]
+
+    width, centre = 1.25, 1.75
+    while width > 1e-8:
+        centre = best([centre + width * (i - 25) / 25 for i in range(51)])
+        width /= 20
+    return centre, distances([centre])[0]
