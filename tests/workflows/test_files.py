@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from matrix import ci_awake
 from matrix.grid import load_grid
@@ -205,3 +206,12 @@ def test_the_runtime_offered_by_hand_is_the_grids_first() -> None:
     """The form cannot read the grid."""
     offered = read_workflow("try.yml")["on"]["workflow_dispatch"]["inputs"]["runtime"]["default"]
     assert offered == load_grid(ROOT / "matrix" / "grid.toml").runtimes[0].name
+
+
+def test_updates_come_grouped_and_not_on_the_day_of_their_release() -> None:
+    """One request for each sort, of what has stood for a while."""
+    updates = YAML(typ="safe").load(ROOT / ".github" / "dependabot.yml")["updates"]
+    assert {one["package-ecosystem"] for one in updates} == {"github-actions", "pip"}
+    for one in updates:
+        assert one["cooldown"]["default-days"] >= 7
+        assert [group["patterns"] for group in one["groups"].values()] == [["*"]]
