@@ -1,8 +1,8 @@
 """What a run found that somebody should hear of: the findings, each with an id that stays. Pure.
 
 A finding is where a history changes: a release from which on something is affected, or right
-again; or a release that cannot be tested at all. It is *new* if the run before could not know
-it.
+again; or a release of which no way of use can be tested. It is *new* if the run before could
+not know it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from matrix.history import Axis, Run, axis_of, histories, runs
 from matrix.records import Defect, Record, Source, Status
-from reports.words import model_key, scenario_key
+from reports.words import CONTROL_SCENARIO, model_key, scenario_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -121,7 +121,7 @@ class Before:
         axes: The axes that it had conclusive records on.
         stretches: The stretches on each axis, with status and defect.
         points: Its conclusive records of refs that move.
-        untestable: Releases of which it had nothing but errors.
+        untestable: Releases that it had tried in vain.
         same_checks: Whether it was measured by the same checks.
     """
 
@@ -172,7 +172,7 @@ def _before(previous: Results, now: Results) -> Before:
         axes=frozenset(axis_of(record) for record in conclusive),
         stretches=_stretches(previous.records),
         points=_points(previous.records),
-        untestable=frozenset(_only_errors(previous.records)),
+        untestable=frozenset(_without_answer(previous.records)),
         same_checks=previous.check_revision == now.check_revision,
     )
 
@@ -268,30 +268,32 @@ def _is_new_on_ref(
 
 
 def _untestable(records: Sequence[Record], known: Before | None) -> Iterator[Finding]:
-    for release, errors in _only_errors(records).items():
+    for release, failed in _without_answer(records).items():
         yield Finding(
             kind=Kind.UNTESTABLE,
             release=release,
             model=None,
             defect=None,
             sightings=_sorted(
-                Sighting(record=record, after=None, last=release, before=None) for record in errors
+                Sighting(record=record, after=None, last=release, before=None) for record in failed
             ),
             new=known is not None and release not in known.untestable,
         )
 
 
-def _only_errors(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """The releases that were tried and of which nothing but errors came, with these."""
-    by_release: defaultdict[str, list[Record]] = defaultdict(list)
+def _without_answer(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """The releases that were tried in vain, with what came instead of an answer.
+
+    That the control scenario ran is no answer. Nor is what a release does not have a failure.
+    """
+    answered: set[str] = set()
+    failed: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
-        if record.status is not Status.NOT_RUN:
-            by_release[record.release].append(record)
-    return {
-        release: tried
-        for release, tried in by_release.items()
-        if all(record.status is Status.ERROR for record in tried)
-    }
+        if record.status.conclusive and record.scenario != CONTROL_SCENARIO:
+            answered.add(record.release)
+        elif record.status in (Status.ERROR, Status.INCONCLUSIVE):
+            failed[record.release].append(record)
+    return {release: found for release, found in failed.items() if release not in answered}
 
 
 _KINDS: Final = tuple(Kind)

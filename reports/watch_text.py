@@ -120,7 +120,8 @@ def title(finding: Finding) -> str:
 
 def _reasons(finding: Finding) -> str:
     reasons = (one.record.reason for one in finding.sightings)
-    return join(unique(REASONS[reason] for reason in reasons if reason is not None))
+    words = unique(REASONS[reason] for reason in reasons if reason is not None)
+    return join(words) or "no measurement was conclusive"
 
 
 def body(finding: Finding, links: Links) -> str:

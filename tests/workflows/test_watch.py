@@ -203,6 +203,21 @@ def test_a_device_that_is_not_there_makes_no_release_testable() -> None:
     assert told(history(GOOD), [*history(GOOD), *failed]) == ["untestable 1.2.0"]
 
 
+def test_a_control_that_runs_is_no_answer() -> None:
+    """Where every crossing fails the check is broken by the release, and somebody must look."""
+    control = record("1.2.0", scenario="below-boundary")
+    for outcome, told_as in (
+        ("check_error", "cannot be tested: the check itself failed"),
+        ("inconclusive", "cannot be tested: no measurement was conclusive"),
+    ):
+        now = [*history(GOOD), control, record("1.2.0", outcome)]
+        [one] = [one for one in find(results(history(GOOD)), results(now)) if one.new]
+        assert one.kind is Kind.UNTESTABLE
+        assert issue(one, LINKS).title == f"transformers 1.2.0 {told_as}"
+    half = [*history(GOOD), record("1.2.0"), record("1.2.0", "timeout", scenario="left-padded")]
+    assert told(history(GOOD), half) == []
+
+
 @given(records=histories())
 def test_the_same_run_twice_has_no_news(records: list[Record]) -> None:
     """And its findings have an id each, which does not depend on the order of records."""
