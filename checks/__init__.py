@@ -12,6 +12,6 @@ To add a model: one line in ``catalog.MODELS`` and one :class:`~checks.models.Mo
 ``models.SPECS``; if its decoder isn't one that ``checks/reference.py`` knows, leave
 ``reference=None`` and the uncached oracle alone decides.
 
-Whatever differs between releases of transformers is adapted in ``checks/adapt.py``, by
+Whatever differs between releases of transformers is adapted in ``checks/adapt/``, by
 looking at what is there. Importing this package costs nothing.
 """
