@@ -227,7 +227,7 @@ def _sets(step: Step, count: int, long: bool) -> torch.Tensor:
 
 def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesis]:
     """The less plain forms: parts of the prefix, padding that is seen, windows, scalings."""
-    del call
+    fed = None if call is None or call.cached else call.fed
     length, long = step.length, is_long(shape, step.mask)
     padded = not bool(step.mask.all())
     arange = torch.arange(length).expand_as(step.tokens)
@@ -247,10 +247,11 @@ def _families(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypothesi
                 lost = Variant(forget=length - kept, long=long != other, positions=positions)
                 words = f"only the last {kept} of {length} tokens"
                 yield Hypothesis("prefix_lost", lost, words)
-                if kept > 1:
-                    yield Hypothesis(
-                        "prefix_lost", replace(lost, causal=False), f"{words}, unmasked"
-                    )
+                # The same logits come of a mask that shows every token these columns; that the
+                # others were never fed is what makes it a loss.
+                if kept == fed:
+                    unmasked = replace(lost, causal=False)
+                    yield Hypothesis("prefix_lost", unmasked, f"{words}, unmasked")
     if padded:
         for positions in (None, arange, _positions_with_ones(step)):
             for other in (False, True):

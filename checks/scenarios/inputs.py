@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+
 from checks import adapt
 from checks.bench import DTYPES, Bench, positions_of
+from checks.compare import TOLERANCES, relative_error
 from checks.errors import Unsupported
 from checks.models import TINY
-from checks.observation import Run
+from checks.observation import Flaw, Run, Step
 from checks.scenarios.registry import scenario
 
 _WINDOW = 5
@@ -39,7 +42,7 @@ def sliding_window(bench: Bench) -> Run:
     return bench.generate(bench.prompt(bench.boundary - 4), 8)
 
 
-@scenario("config-in-rope-dict")
+@scenario("config-in-rope-dict", own_control=True)
 def config_in_rope_dict(bench: Bench) -> Run:
     """O given only inside the rope dictionary, as newer documentation shows it.
 
@@ -60,4 +63,23 @@ def config_in_rope_dict(bench: Bench) -> Run:
         config=config,
     )
     inner = replace(bench, model=model)
-    return inner.own(inner.generate(inner.prompt(inner.boundary - 4), 8))
+    steps = []
+    for length in (-1, 0, 1, 4):
+        tokens = inner.prompt(inner.boundary + length)
+        mask = torch.ones_like(tokens)
+        logits = inner.uncached(tokens, mask)
+        # Whether this model handles the crossing is another question; here the reference decides.
+        steps.append(Step(tokens, mask, logits, expected=logits))
+    return Run(tuple(steps), flaws=_not_as_usual(bench, inner))
+
+
+def _not_as_usual(bench: Bench, inner: Bench) -> tuple[Flaw, ...]:
+    """Generation must be the same as where O is given in every place."""
+    prompt = bench.prompt(bench.boundary - 4)
+    usual, seen = bench.generate(prompt, 8), inner.generate(prompt, 8)
+    for one, other in zip(usual.steps, seen.steps):
+        error = float(relative_error(other.logits, one.logits).max())
+        if not error <= TOLERANCES[bench.case.dtype].agree:
+            words = f"after {one.length} tokens generation isn't as with O in every place"
+            return (Flaw("unclassified", words, error),)
+    return ()
