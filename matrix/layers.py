@@ -6,6 +6,7 @@ fits every layer. Where a release cannot live with them, it gets a whole environ
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from dataclasses import dataclass, field
@@ -122,15 +123,12 @@ class Layers:
         if kept is not None:
             return kept
         try:
-            try:
-                installed = self._layer(release)
-            except UvError as error:
-                if error.reason is not Reason.DEPENDENCY_CONFLICT:
-                    raise
-                installed = self._environment(release)
+            installed = self._resolved(release)
         except UvError as error:
             message = f"{self.package} {release.name} could not be installed"
-            return NotInstalled(reason=error.reason, message=message, log=error.log)
+            missing = self._is_missing(release, error.log)
+            reason = Reason.NO_SUCH_RELEASE if missing else error.reason
+            return NotInstalled(reason=reason, message=message, log=error.log)
         write_atomically(stamp, msgspec.json.encode(installed))
         return installed
 
@@ -155,16 +153,37 @@ class Layers:
             message = f"{self.package} {release.name} could not be rebuilt from its lock"
             return NotInstalled(reason=error.reason, message=message, log=error.log)
 
-    def _layer(self, release: Release) -> Installed:
+    def _resolved(self, release: Release) -> Installed:
+        """A layer; or an environment, where the runtime is in the way of the release."""
+        refresh = release.source is Source.PATH
+        try:
+            return self._layer(release, refresh=refresh)
+        except UvError as error:
+            problem = error
+        if self._is_missing(release, problem.log) and not refresh:
+            # uv trusts a page of the index for minutes, and the plan has seen a newer one.
+            try:
+                return self._layer(release, refresh=True)
+            except UvError as error:
+                problem = error
+        missing = self._is_missing(release, problem.log)
+        if problem.reason is not Reason.DEPENDENCY_CONFLICT or missing:
+            raise problem
+        return self._environment(release)
+
+    def _is_missing(self, release: Release, log: str) -> bool:
+        """Whether uv says that the index has no such release."""
+        wanted = re.escape(f"{canonicalize_name(self.package)}=={release.version}")
+        return re.search(rf"no version of {wanted}(?![\w.])", log) is not None
+
+    def _layer(self, release: Release, *, refresh: bool) -> Installed:
+        options = ("--refresh-package", self.package) if refresh else ()
+        requirement = self._requirement(release)
         pins = resolve_pins(
-            self.uv,
-            self.runtime,
-            self.folder,
-            requirement=self._requirement(release),
-            options=self._refresh(release),
+            self.uv, self.runtime, self.folder, requirement=requirement, options=options
         )
         place = self.folder / release.key
-        return install_pins(self.uv, self.runtime, pins, place, options=self._refresh(release))
+        return install_pins(self.uv, self.runtime, pins, place, options=options)
 
     def _environment(self, release: Release) -> Installed:
         place = self.folder / f"{release.key}-environment"
@@ -187,9 +206,6 @@ class Layers:
         if release.source is Source.PATH:
             return f"{self.package} @ {Path(release.path or '').as_uri()}"
         return f"{self.package}=={release.version}"
-
-    def _refresh(self, release: Release) -> list[str]:
-        return ["--refresh-package", self.package] if release.source is Source.PATH else []
 
 
 def _whole(environment: Environment) -> Installed:

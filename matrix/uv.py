@@ -30,10 +30,6 @@ _CAUSES: tuple[tuple[Reason, re.Pattern[str]], ...] = (
         ),
     ),
     (
-        Reason.NO_SUCH_RELEASE,
-        re.compile(r"there is no version of|was not found in the package registry", re.IGNORECASE),
-    ),
-    (
         Reason.DEPENDENCY_CONFLICT,
         re.compile(r"no solution found|unsatisfiable|no wheels? with a matching", re.IGNORECASE),
     ),

@@ -61,7 +61,7 @@ class PastRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def files(self) -> tuple[str, ...]:
         """Paths of all that is kept of it."""
-        return (self.report, f"{self.folder}/results.json")
+        return (self.report, f"{self.folder}/results.json.gz")
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -145,12 +146,15 @@ def files(material: Material) -> Iterator[tuple[str, bytes]]:
     page = render.html().get_template("index.html.j2")
     yield "index.html", _text(page.render(view=view, root=""))
     yield from material.kept
-    keep = dict(zip(("report.md", "results.json"), material.runs[0].files, strict=True))
+    report, packed = material.runs[0].files
     for name, content in machine_readable(material):
         yield name, content
         yield f"{STABLE}/{name}", content
-        if name in keep:
-            yield keep[name], content
+        if name == "report.md":
+            yield report, content
+        if name == "results.json":
+            # Thirty large ones are kept; without a time in it, the same bytes each time.
+            yield packed, gzip.compress(content, mtime=0)
     yield from _model_pages(material)
     yield from _release_pages(material.findings, view, material.run)
 
