@@ -117,6 +117,9 @@ def compiled(bench: Bench) -> Run:
 
 
 def _compiled(bench: Bench, lengths: Sequence[int]) -> Run:
+    # What a model makes of itself in its first forward, dynamo traces for seconds; a short forward
+    # beforehand leaves everything in place that the longer ones could bake in.
+    bench.uncached(bench.prompt(lengths[0]), torch.ones_like(bench.prompt(lengths[0])))
     model: Any = torch.compile(bench.model, backend="eager", dynamic=True)
     steps = []
     for length in lengths:
