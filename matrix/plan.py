@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 
 SECONDS_PER_CELL = 2.0
 """Expected cost of a cell beside its cases: its layer, and importing the release."""
-SECONDS_PER_CASE = 0.1
+SECONDS_PER_CASE = 0.15
+SECONDS_PER_SLOW_CASE = {
+    "compiled": 4.0,
+    "true-scale": 2.2,
+    "continuous-batching": 1.7,
+    "assisted-decoding": 0.5,
+}
+"""Scenarios that take longer, as `seconds` of their results told."""
 
 
 class PlannedCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +51,9 @@ class PlannedCell(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def expected_seconds(self) -> float:
         """Rough cost on one core, for balancing shards and saying how long it may take."""
-        return SECONDS_PER_CELL + SECONDS_PER_CASE * len(self.cases)
+        scenarios = (case.split("/")[1] for case in self.cases)
+        cost = sum(SECONDS_PER_SLOW_CASE.get(name, SECONDS_PER_CASE) for name in scenarios)
+        return SECONDS_PER_CELL + cost
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

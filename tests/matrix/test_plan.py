@@ -85,7 +85,7 @@ def test_a_local_path_is_always_run() -> None:
 
 cells_of_any_size = st.lists(st.integers(1, 60), min_size=1, max_size=40).map(
     lambda sizes: tuple(
-        PlannedCell(release=release(f"{n}.0"), runtime=RUNTIME.name, cases=("c",) * size)
+        PlannedCell(release=release(f"{n}.0"), runtime=RUNTIME.name, cases=(CASE,) * size)
         for n, size in enumerate(sizes)
     )
 )
