@@ -33,7 +33,7 @@ devices = ["cpu", "cuda"]
 dtypes = ["float32"]
 
 [limits]
-seconds_per_case = 60
+seconds_per_case = {case_seconds}
 seconds_per_cell = {seconds}
 memory_per_cell_mb = 2500
 workers = 2
@@ -71,6 +71,7 @@ class Harness:
         repository: str = "https://example.invalid/transformers",
         scenarios: tuple[str, ...] = ("core",),
         seconds: int = 300,
+        case_seconds: int = 60,
     ) -> None:
         """Write the grid that the commands read."""
         text = GRID.format(
@@ -80,6 +81,7 @@ class Harness:
             repository=repository,
             scenarios=json.dumps(scenarios),
             seconds=seconds,
+            case_seconds=case_seconds,
         )
         self.grid.write_text(text, encoding="utf-8")
 
