@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matrix.index_settings import settings_here
 from matrix.ledger import Ledger
@@ -40,6 +41,28 @@ workers = 2
 """
 
 
+def grid_text(
+    *,
+    package: str = "transformers",
+    since: str = "4.41.0",
+    run: tuple[str, ...] = ("all",),
+    repository: str = "https://example.invalid/transformers",
+    scenarios: tuple[str, ...] = ("core",),
+    seconds: int = 300,
+    case_seconds: int = 60,
+) -> str:
+    """A grid with one runtime."""
+    return GRID.format(
+        package=package,
+        since=since,
+        run=json.dumps(run),
+        repository=repository,
+        scenarios=json.dumps(scenarios),
+        seconds=seconds,
+        case_seconds=case_seconds,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What a command did: its exit code, and all that it printed."""
@@ -62,28 +85,9 @@ class Harness:
     runtimes: Path
     index: str | None = None
 
-    def write_grid(
-        self,
-        *,
-        package: str = "transformers",
-        since: str = "4.41.0",
-        run: tuple[str, ...] = ("all",),
-        repository: str = "https://example.invalid/transformers",
-        scenarios: tuple[str, ...] = ("core",),
-        seconds: int = 300,
-        case_seconds: int = 60,
-    ) -> None:
-        """Write the grid that the commands read."""
-        text = GRID.format(
-            package=package,
-            since=since,
-            run=json.dumps(run),
-            repository=repository,
-            scenarios=json.dumps(scenarios),
-            seconds=seconds,
-            case_seconds=case_seconds,
-        )
-        self.grid.write_text(text, encoding="utf-8")
+    def write_grid(self, **settings: Any) -> None:
+        """Write the grid that the commands read; see `grid_text`."""
+        self.grid.write_text(grid_text(**settings), encoding="utf-8")
 
     @property
     def grid(self) -> Path:
