@@ -237,6 +237,7 @@ def _bench(
         check_revision=check_revision(),
         harness_commit=harness_commit(ROOT),
         now=now,
+        places=work.places,
     )
 
 

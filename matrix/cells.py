@@ -19,9 +19,10 @@ from matrix.layers import Installed, Installer, NotInstalled
 from matrix.outcomes import RecordMaker, read_outcome
 from matrix.records import Evidence, Provenance, Reason, Record, Status
 from matrix.runner.cell import Job
+from matrix.tidy import tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matrix.grid import Limits, Runtime
     from matrix.ledger import Ledger
@@ -51,6 +52,7 @@ class Bench:
         check_revision: Revision of the checks.
         harness_commit: Commit of the harness.
         now: The clock.
+        places: Folders of this machine -> what they are called in a record.
     """
 
     runtime: Runtime
@@ -64,6 +66,7 @@ class Bench:
     check_revision: str
     harness_commit: str | None
     now: Callable[[], str]
+    places: Mapping[str, str]
 
 
 class CellRunner:
@@ -121,7 +124,8 @@ class CellRunner:
         seconds = round(time.monotonic() - began, 1)
         records = tuple(
             msgspec.structs.replace(
-                record, provenance=msgspec.structs.replace(record.provenance, seconds=seconds)
+                tidy(record, self._bench.places),
+                provenance=msgspec.structs.replace(record.provenance, seconds=seconds),
             )
             for record in records
         )

@@ -194,6 +194,7 @@ def prepare_bench(
         check_revision=plan.check_revision,
         harness_commit=harness_commit(ROOT),
         now=now,
+        places=work.places,
     )
 
 

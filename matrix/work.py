@@ -29,6 +29,11 @@ class Work:
         return self.root / "runtimes"
 
     @property
+    def places(self) -> dict[str, str]:
+        """Folders of this machine -> what they are called in a record."""
+        return {str(self.root): ".matrix", str(ROOT): ".", str(Path.home()): "~"}
+
+    @property
     def plan(self) -> Path:
         """The plan of the newest run, or of the one that `MATRIX_RUN` names."""
         return self.root / "runs" / os.environ.get("MATRIX_RUN", "latest") / "plan.json"
