@@ -12,6 +12,7 @@ from reports.measured import coverage, measured_sentence, moving_refs
 from reports.method import METHOD
 from reports.news import NO_NEWS, News
 from reports.paths import release_anchor
+from reports.verdicts import Verdict
 from reports.view import Glance, RunView, View
 from reports.words import (
     REASONS,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from reports.findings import Findings
     from reports.measured import Coverage, MovingRef
     from reports.run import RunInfo
-    from reports.verdicts import Verdict
+    from reports.statements import Statement
     from reports.view import ModelView
 
 SUBJECT: Final = "LongRoPE crossing in transformers"
@@ -148,7 +149,7 @@ def _glances(
     first = findings.records[0].model if findings.records else ""
     mine = [s for s in findings.statements if s.model == first]
     newest = [s for s in mine if s.source is Source.INDEX][-1:]
-    glances = [_verdict_glance(f"Newest release, {s.transformers}", s.statement) for s in newest]
+    glances = [_verdict_glance(f"Newest release, {s.transformers}", s) for s in newest]
     for ref in refs:
         if ref.model == first:
             parts = (
@@ -156,7 +157,7 @@ def _glances(
                 *((ref.measured_at,) if ref.measured_at else ()),
                 *(("stale",) if ref.stale else ()),
             )
-            glances.append(_verdict_glance(", ".join(parts), ref.statement.statement))
+            glances.append(_verdict_glance(", ".join(parts), ref.statement))
     measured = {record.release for record in findings.records if record.status.conclusive}
     cells = f"{covered.conclusive:,} of {covered.planned:,}"
     return (
@@ -166,10 +167,14 @@ def _glances(
     )
 
 
-def _verdict_glance(label: str, verdict: Verdict) -> Glance:
-    return Glance(
-        label=label, value=f"{VERDICT_SYMBOLS[verdict]} {VERDICTS[verdict]}", look=look(verdict)
-    )
+def _verdict_glance(label: str, statement: Statement) -> Glance:
+    verdict = statement.statement
+    value = f"{VERDICT_SYMBOLS[verdict]} {VERDICTS[verdict]}"
+    if statement.also_affected and verdict is not Verdict.AFFECTED:
+        # Right in the core alone is no green light.
+        others = count(len(statement.also_affected), "other way")
+        return Glance(label=label, value=f"{value} in the core, wrong in {others}", look="")
+    return Glance(label=label, value=value, look=look(verdict))
 
 
 def _limits(findings: Findings, run: RunInfo) -> tuple[str, ...]:

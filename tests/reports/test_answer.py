@@ -198,3 +198,12 @@ def test_sightings_are_the_affected_records(records: list[Record]) -> None:
     }
     assert len(seen) == len(set(seen))
     assert set(seen) == expected
+
+
+def test_right_in_the_core_alone_is_no_green_light() -> None:
+    """The newest release's verdict says at a glance that other ways of use are wrong."""
+    core = history({"1.0": "prefix_lost", "1.1": "ok"})
+    beyond = history({"1.1": "stale_keys"}, scenario="crop-back")
+    right, partly = view(core).glances[0], view([*core, *beyond]).glances[0]
+    assert (right.value, right.look) == ("✓ fixed", "good")
+    assert (partly.value, partly.look) == ("✓ fixed in the core, wrong in 1 other way", "")
