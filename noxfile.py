@@ -111,6 +111,14 @@ def run(session: nox.Session, *command: str, group: str = "harness") -> None:
     session.run(harness(session, group), *command, external=True)
 
 
+def is_chosen(runtime: str) -> bool:
+    """Whether this run's plan has the runtime; a plan that is elsewhere may have it."""
+    plan = WORK / "runs" / os.environ["MATRIX_RUN"] / "plan.json"
+    if not plan.exists():
+        return True
+    return runtime in json.loads(plan.read_text(encoding="utf-8"))["names"]
+
+
 @nox.session
 def plan(session: nox.Session) -> None:
     """Resolve the grid, minus what the ledger knows; frozen for this run."""
@@ -121,7 +129,11 @@ def plan(session: nox.Session) -> None:
 @nox.parametrize(("interpreter", "torch"), pairs())
 def cells(session: nox.Session, interpreter: str, torch: str) -> None:
     """Run the plan's cells on one runtime."""
-    run(session, "-m", "matrix", "cells", f"{interpreter}/{torch}", *session.posargs)
+    runtime = f"{interpreter}/{torch}"
+    if not is_chosen(runtime):
+        session.log(f"{runtime} is not chosen for this run")
+        return
+    run(session, "-m", "matrix", "cells", runtime, *session.posargs)
 
 
 @nox.session(requires=["cells"])
