@@ -30,7 +30,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     needs = {name: str(job.get("result")) for name, job in json.loads(os.environ["NEEDS"]).items()}
     reasons = why_red(
-        needs, _read(options.outcome / "findings.json"), _read(options.outcome / "trouble.json")
+        needs,
+        read_list(options.outcome / "findings.json"),
+        read_list(options.outcome / "trouble.json"),
     )
     for reason in reasons:
         print(f"::error::{' '.join(reason.split())}")
@@ -64,7 +66,7 @@ def why_red(
     )
 
 
-def _read(path: Path) -> list[Any]:
+def read_list(path: Path) -> list[Any]:
     """What another job wrote; nothing where that job had nothing to do."""
     if not path.is_file():
         return []

@@ -6,12 +6,12 @@ What needs a person comes first: trouble, new findings, differences; then the Ma
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from matrix.ci_gate import read_list
 from reports.escape import escape_markdown
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     text = summary(
         (options.site / "report.md").read_text(encoding="utf-8"),
-        trouble=_read(options.outcome / "trouble.json"),
-        findings=_read(options.outcome / "findings.json"),
-        differences=_read(options.outcome / "differences.json"),
+        trouble=read_list(options.outcome / "trouble.json"),
+        findings=read_list(options.outcome / "findings.json"),
+        differences=read_list(options.outcome / "differences.json"),
     )
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(path).open("a", encoding="utf-8") as file:
@@ -68,14 +68,6 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(text)
     return 0
-
-
-def _read(path: Path) -> list[Any]:
-    if not path.is_file():
-        return []
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(content, list)
-    return content
 
 
 if __name__ == "__main__":
