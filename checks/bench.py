@@ -113,6 +113,16 @@ class Bench:
         )
         return [adapt.logits_after(output, length - 1) for length in lengths]
 
+    def uncached_through(self, tokens: torch.Tensor, lengths: Sequence[int]) -> list[torch.Tensor]:
+        """Oracle U after rising *lengths* of one text without padding, under the set of each."""
+        mask = torch.ones_like(tokens)
+        logits: list[torch.Tensor] = []
+        for long in (False, True):
+            asked = [length for length in lengths if (length > self.shape.original) is long]
+            if asked:
+                logits += self.uncached_at(tokens[:, : asked[-1]], mask[:, : asked[-1]], asked)
+        return logits
+
     def own(self, run: Run) -> Run:
         """*run* with the answers of this bench's model as those of oracle U."""
         steps = tuple(

@@ -43,6 +43,19 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Workaround:
+    """Something a user can do without another release.
+
+    Attributes:
+        name: its word in the evidence of records.
+        summary: one line for the report.
+    """
+
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True)
 class Scenario:
     """One way to reach the crossing.
 
@@ -55,6 +68,7 @@ class Scenario:
         models: the models it makes sense for; empty means all.
         dtypes: the dtypes it makes sense for; empty means all.
         attentions: the attention backends it makes sense for; empty means all.
+        workarounds: names of what is tried where a release is affected.
     """
 
     name: str
@@ -64,6 +78,7 @@ class Scenario:
     models: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     attentions: tuple[str, ...] = ()
+    workarounds: tuple[str, ...] = ()
 
     def allows(self, model: str, attention: str, dtype: str) -> bool:
         """Whether the combination with this scenario means something."""
@@ -72,6 +87,25 @@ class Scenario:
             and (not self.attentions or attention in self.attentions)
             and (not self.dtypes or dtype in self.dtypes)
         )
+
+
+WORKAROUNDS: Mapping[str, Workaround] = MappingProxyType(
+    {
+        workaround.name: workaround
+        for workaround in (
+            Workaround(
+                "second-call",
+                "generate up to O + 1 tokens, then call generate again on the whole text, without "
+                "the old cache",
+            ),
+            Workaround(
+                "no-cache",
+                "generate with use_cache=False, which is slow: every token reads the whole text",
+            ),
+        )
+    }
+)
+_ALL = tuple(WORKAROUNDS)
 
 
 def _by_name(entries: Iterable[Scenario]) -> Mapping[str, Scenario]:
@@ -97,15 +131,25 @@ _WINDOWED = ("phi3", "phimoe", "phi4_multimodal")
 SCENARIOS: Mapping[str, Scenario] = _by_name(
     (
         Scenario("below-boundary", "a decode that never leaves the short factors", core=True),
-        Scenario("decode-crossing", "a plain decode that grows past O", core=True),
-        Scenario("prompt-at-boundary", "a prompt of exactly O tokens", core=True),
-        Scenario("prompt-past-boundary", "a prompt of O+1 tokens", core=True),
-        Scenario("left-padded", "a batch with one padded row, crossing", core=True),
-        Scenario("all-rows-padded", "a batch in which every row is padded, crossing"),
-        Scenario("beam-search", "three beams, cached and uncached"),
+        Scenario(
+            "decode-crossing", "a plain decode that grows past O", core=True, workarounds=_ALL
+        ),
+        Scenario("prompt-at-boundary", "a prompt of exactly O tokens", core=True, workarounds=_ALL),
+        Scenario(
+            "prompt-past-boundary", "a prompt of O+1 tokens", core=True, workarounds=("no-cache",)
+        ),
+        Scenario(
+            "left-padded", "a batch with one padded row, crossing", core=True, workarounds=_ALL
+        ),
+        Scenario(
+            "all-rows-padded", "a batch in which every row is padded, crossing", workarounds=_ALL
+        ),
+        Scenario("beam-search", "three beams, cached and uncached", workarounds=("no-cache",)),
         Scenario("sampling", "sampling with one seed, cached and uncached"),
         Scenario("static-cache", 'cache_implementation="static"', optional=True),
-        Scenario("inputs-embeds", "the prompt given as embeddings", optional=True),
+        Scenario(
+            "inputs-embeds", "the prompt given as embeddings", optional=True, workarounds=_ALL
+        ),
         Scenario("second-turn", "a cache from a first turn goes into a longer second one"),
         Scenario("continue-after-crossing", "the cache returned after a crossing is used again"),
         Scenario("chunked-prefill", "a prompt past O, prefilled in chunks", optional=True),
@@ -113,11 +157,22 @@ SCENARIOS: Mapping[str, Scenario] = _by_name(
             "assisted-decoding", "prompt look-up, a draft model, the model itself", optional=True
         ),
         Scenario("crop-back", "cross, crop the cache to below O, continue", optional=True),
-        Scenario("sliding-window", "a window smaller than O", optional=True, models=_WINDOWED),
+        Scenario(
+            "sliding-window",
+            "a window smaller than O",
+            optional=True,
+            models=_WINDOWED,
+            workarounds=_ALL,
+        ),
         Scenario(
             "config-in-rope-dict", "O given only inside the rope dictionary", dtypes=("float32",)
         ),
-        Scenario("explicit-position-ids", "position_ids passed to generate", optional=True),
+        Scenario(
+            "explicit-position-ids",
+            "position_ids passed to generate",
+            optional=True,
+            workarounds=_ALL,
+        ),
         Scenario("forward-loop", "a hand-written loop over forward with a cache"),
         Scenario(
             "rotary-probe", "the rotary tables at O-1, O, O+1, then O again", dtypes=("float32",)

@@ -65,10 +65,10 @@ def relative_error(observed: torch.Tensor, expected: torch.Tensor) -> torch.Tens
     """Max |observed - expected| / max |expected|, over the last dimension.
 
     Args:
-        observed, expected: (rows, vocabulary).
+        observed, expected: (..., vocabulary), of shapes that broadcast, as (rows, vocabulary).
 
     Returns:
-        (rows,) float64; infinite where either holds a number that isn't finite.
+        (...,) float64, as (rows,); infinite where either holds a number that isn't finite.
     """
     observed, expected = observed.double(), expected.double()
     scale = expected.abs().amax(dim=-1).clamp_min(torch.finfo(torch.float64).tiny)

@@ -7,18 +7,22 @@ that a defect would show. *sabotage*: a generation whose prefix is dropped on pu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import takewhile
 from typing import Any
 
 import torch
 
 from checks.bench import Bench
-from checks.compare import Agreement, Tolerance, relative_error
+from checks.catalog import Case
+from checks.compare import Agreement, Tolerance, compare, relative_error
 from checks.errors import CheckError
+from checks.longrope import is_long
+from checks.models import Shape
 from checks.observation import Run, Step
-from checks.oracles import against_uncached
-from checks.reference import Reference, Variant, is_long
+from checks.oracles import Answers, against_uncached
+from checks.reference import Reference, Variant
 
 _SABOTAGED = 9
 """Tokens of the prompt that is sabotaged; a dropped prefix shows at any length."""
@@ -64,23 +68,24 @@ def below(control: Bench, run: Run, tolerance: Tolerance) -> float | None:
     return against_uncached(control, run.steps, tolerance).worst
 
 
-def below_in_itself(bench: Bench, run: Run, tolerance: Tolerance) -> float:
+def below_in_itself(bench: Bench, run: Run, answers: Answers, tolerance: Tolerance) -> float:
     """The error of those steps of *run* that come before anything has crossed.
 
     Raises:
         CheckError: there are none.
     """
-    before = tuple(takewhile(lambda step: not is_long(bench.shape, step.mask), run.steps))
+    before = list(takewhile(lambda step: not is_long(bench.shape, step.mask), run.steps))
     if not before:
         raise CheckError("the scenario has no step below O to be its own control")
-    return against_uncached(bench, before, tolerance).worst
+    observed = [step.logits for step in before]
+    return compare(observed, answers.expected[: len(before)], tolerance).worst
 
 
 def power(reference: Reference, step: Step) -> tuple[float, float]:
     """How far apart both sets of factors, and the last token alone, are: the least of all rows."""
     long = is_long(reference.shape, step.mask)
-    right = reference.logits(step.tokens, step.mask)
-    other = reference.logits(step.tokens, step.mask, Variant(long=not long))
+    both = [Variant(long=long), Variant(long=not long)]
+    right, other = reference.logits_of(step.tokens, step.mask, both)
     alone = Variant(long=long, positions=step.mask.sum(dim=1, keepdim=True) - 1)
     last = reference.logits(step.tokens[:, -1:], step.mask[:, -1:], alone)
     return float(relative_error(other, right).min()), float(relative_error(last, right).min())
@@ -89,9 +94,17 @@ def power(reference: Reference, step: Step) -> tuple[float, float]:
 def sabotage(bench: Bench, tolerance: Tolerance) -> float:
     """Error of a generation whose every forward gets only its last token.
 
+    Nothing of the scenario is in it, so one does for all of them that use the same model.
+
     Raises:
         CheckError: the forward's arguments are not what the sabotage knows to cut.
     """
+    return _sabotaged(replace(bench.case, scenario="decode-crossing"), bench.base, tolerance)
+
+
+@cache
+def _sabotaged(case: Case, base: Shape, tolerance: Tolerance) -> float:
+    bench = Bench.build(case, base)
     width = 0
 
     def drop_prefix(_module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import torch
 
 from checks.compare import Tolerance, relative_error
+from checks.longrope import attention_scaling, is_long
 from checks.models import Shape
 from checks.observation import Call, Step
-from checks.reference import Reference, Variant, attention_scaling, is_long
+from checks.reference import Reference, Variant
 
 _LARGEST_SEARCHED = 64
 
@@ -66,16 +67,17 @@ def diagnose(
     families = (_plain, _families, _chosen_apart) if small else (_plain,)
     for family in families:
         hypotheses = list(family(reference.shape, step, call))
-        for hypothesis, distances in zip(hypotheses, _distances(reference, step, hypotheses)):
-            fits.add(hypothesis, distances)
+        distances = _distances(reference, step, hypotheses).tolist()
+        for hypothesis, of_rows in zip(hypotheses, distances):
+            fits.add(hypothesis, of_rows)
         if fits.matched(tolerance):
             return fits.diagnosis(tolerance)
     if small:
         right = is_long(reference.shape, step.mask)
         for defect, long in (("wrong_scaling", right), ("wrong_factor", not right)):
-            scaling, distances = _fit_scaling(reference, step, rows, long)
+            scaling, of_rows = _fit_scaling(reference, step, rows, long)
             words = f"{'long' if long else 'short'} factors, scaled by {scaling:.4f}"
-            fits.add(Hypothesis(defect, Variant(), words), distances)
+            fits.add(Hypothesis(defect, Variant(), words), of_rows)
     return fits.diagnosis(tolerance)
 
 
@@ -90,12 +92,12 @@ class _Fits:
         self._rows = rows
         self._best: dict[str, dict[int, tuple[float, str]]] = {}
 
-    def add(self, hypothesis: Hypothesis, distances: torch.Tensor) -> None:
-        """One more hypothesis and its distance in each row, (rows,)."""
+    def add(self, hypothesis: Hypothesis, distances: Sequence[float]) -> None:
+        """One more hypothesis and its distance in each row."""
         nothing = dict.fromkeys(self._rows, (math.inf, ""))
         best = self._best.setdefault(hypothesis.defect, nothing)
         for row in self._rows:
-            distance = float(distances[row])
+            distance = distances[row]
             if distance < best[row][0]:
                 best[row] = (distance, hypothesis.detail)
 
@@ -120,64 +122,18 @@ class _Fits:
         return Diagnosis(defect, distances[defect], distances, "; ".join(details))
 
 
-def _distances(
-    reference: Reference, step: Step, hypotheses: Sequence[Hypothesis]
-) -> list[torch.Tensor]:
-    """Relative error of each row to what each hypothesis gives, (rows,) each.
-
-    Hypotheses that differ only in what every position has for itself share a forward.
-    """
-    groups: dict[Variant, list[int]] = {}
-    for index, hypothesis in enumerate(hypotheses):
-        common = replace(hypothesis.variant, long=None, scaling=None, positions=None)
-        groups.setdefault(common, []).append(index)
-    distances: dict[int, torch.Tensor] = {}
-    for common, members in groups.items():
-        variants = [hypotheses[index].variant for index in members]
-        for index, logits in zip(members, _together(reference, step, common, variants)):
-            distances[index] = _distance(step, logits, common)
-    return [distances[index] for index in range(len(hypotheses))]
-
-
-def _together(
-    reference: Reference, step: Step, common: Variant, variants: Sequence[Variant]
-) -> list[torch.Tensor]:
-    """The logits of variants that are *common* but for sets, scalings and positions."""
-    filled = [_filled(reference.shape, step, variant) for variant in variants]
-    long, scaling, positions = (torch.cat(parts) for parts in zip(*filled))
-    count = len(variants)
-    logits = reference.logits(
-        step.tokens.repeat(count, 1),
-        step.mask.repeat(count, 1),
-        replace(common, long=long, scaling=scaling, positions=positions),
-    )
-    return list(logits.chunk(count))
-
-
-def _filled(
-    shape: Shape, step: Step, variant: Variant
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Set, scaling and position of every token, (rows, length) each."""
-    long, scaling, positions = variant.long, variant.scaling, variant.positions
-    if not isinstance(long, torch.Tensor):
-        long = is_long(shape, step.mask) if long is None else long
-        long = torch.full_like(step.tokens, long, dtype=torch.bool)
-    if scaling is None:
-        own = torch.tensor([attention_scaling(shape, which) for which in (False, True)])
-        scaling = own.double()[long.long()]
-    if positions is None:
-        positions = (step.mask.cumsum(dim=-1) - 1).clamp_min(0)
-    return long, torch.as_tensor(scaling, dtype=torch.float64).expand(long.shape), positions
-
-
-def _distance(step: Step, expected: torch.Tensor, variant: Variant) -> torch.Tensor:
+def _distances(reference: Reference, step: Step, hypotheses: Sequence[Hypothesis]) -> torch.Tensor:
+    """Relative error of each row to what each hypothesis gives, (hypotheses, rows)."""
+    variants = [hypothesis.variant for hypothesis in hypotheses]
+    expected = reference.logits_of(step.tokens, step.mask, variants)
     if step.normalized:
         expected = expected.log_softmax(dim=-1)
     distances = relative_error(step.logits, expected)
-    if variant.forget:
-        # Where only padding is forgotten, nothing is lost, and something else must be wrong.
-        lost = step.mask[:, : variant.forget].any(dim=1)
-        distances = torch.where(lost, distances, torch.full_like(distances, math.inf))
+    for index, variant in enumerate(variants):
+        if variant.forget:
+            # Where only padding is forgotten, nothing is lost, and something else must be wrong.
+            lost = step.mask[:, : variant.forget].any(dim=1)
+            distances[index].masked_fill_(~lost, math.inf)
     return distances
 
 
@@ -312,22 +268,20 @@ def _chosen_apart(shape: Shape, step: Step, call: Call | None) -> Iterator[Hypot
 
 def _fit_scaling(
     reference: Reference, step: Step, rows: tuple[int, ...], long: bool
-) -> tuple[float, torch.Tensor]:
+) -> tuple[float, Sequence[float]]:
     """The scaling between 0.5 and 3 that fits best, and its distances: ever finer looks."""
 
-    def distances(scalings: Sequence[float]) -> list[torch.Tensor]:
+    def distances(scalings: Sequence[float]) -> torch.Tensor:
         return _distances(
             reference,
             step,
             [Hypothesis("", Variant(long=long, scaling=scaling)) for scaling in scalings],
         )
 
-    def best(scalings: Sequence[float]) -> float:
-        worst = [float(row[list(rows)].max()) for row in distances(scalings)]
-        return scalings[worst.index(min(worst))]
-
     width, centre = 1.25, 1.75
     while width > 1e-8:
-        centre = best([centre + width * (i - 25) / 25 for i in range(51)])
+        scalings = [centre + width * (i - 25) / 25 for i in range(51)]
+        worst = distances(scalings)[:, list(rows)].amax(dim=1)
+        centre = scalings[int(worst.argmin())]
         width /= 20
-    return centre, distances([centre])[0]
+    return centre, distances([centre])[0].tolist()

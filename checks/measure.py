@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from checks import adapt, controls, evidence, oracles
+from checks import adapt, controls, evidence, oracles, workarounds
 from checks.bench import Bench
 from checks.catalog import SCENARIOS, Case
 from checks.compare import TOLERANCES, Agreement, Tolerance
@@ -76,12 +76,13 @@ def _measure(case: Case) -> Result:
     except Exception as error:  # noqa: BLE001 - a release may break in any way
         if plan.own_control:  # whether the crossing is to blame, only a control can tell
             below = _negative_control(case, plan, tolerance)
-        return _crashed(bench, error, below, tolerance)
+        return _crashed(bench, plan, reference, error, below, tolerance)
     if not run.steps:
         return _judged_without_logits(bench, run, tolerance)
+    answers = oracles.ask(bench, run, reference, tolerance)
     if plan.own_control:
-        below = controls.below_in_itself(bench, run, tolerance)
-    return _judged(bench, reference, run, below, tolerance)
+        below = controls.below_in_itself(bench, run, answers, tolerance)
+    return _judged(bench, plan, reference, run, answers, below, tolerance)
 
 
 def _negative_control(case: Case, plan: registry.Plan, tolerance: Tolerance) -> float | None:
@@ -125,7 +126,14 @@ def _common(bench: Bench, tolerance: Tolerance) -> dict[str, Any]:
     }
 
 
-def _crashed(bench: Bench, error: Exception, below: float | None, tolerance: Tolerance) -> Result:
+def _crashed(
+    bench: Bench,
+    plan: registry.Plan,
+    reference: Reference | None,
+    error: Exception,
+    below: float | None,
+    tolerance: Tolerance,
+) -> Result:
     """The scenario raised and its control did not: the crossing is what broke it."""
     found = {
         **_common(bench, tolerance),
@@ -134,7 +142,21 @@ def _crashed(bench: Bench, error: Exception, below: float | None, tolerance: Tol
     }
     if below is None or tolerance.verdict(below) is not Agreement.AGREE:
         return Result(bench.case, "inconclusive", None, "control_failed", found)
-    return Result(bench.case, "affected", "crash", None, {**found, "hypothesis": "crash"})
+    found["hypothesis"] = "crash"
+    _try_workarounds(bench.case, plan, reference, tolerance, found)
+    return Result(bench.case, "affected", "crash", None, found)
+
+
+def _try_workarounds(
+    case: Case,
+    plan: registry.Plan,
+    reference: Reference | None,
+    tolerance: Tolerance,
+    found: dict[str, Any],
+) -> None:
+    tried = workarounds.tried(case, plan, reference, tolerance)
+    if tried:
+        found["workarounds"] = tried
 
 
 def _judged_without_logits(bench: Bench, run: Run, tolerance: Tolerance) -> Result:
@@ -151,12 +173,13 @@ def _judged_without_logits(bench: Bench, run: Run, tolerance: Tolerance) -> Resu
 
 def _judged(
     bench: Bench,
+    plan: registry.Plan,
     reference: Reference | None,
     run: Run,
+    answers: Answers,
     below: float | None,
     tolerance: Tolerance,
 ) -> Result:
-    answers = oracles.ask(bench, run, reference, tolerance)
     measured = Controls(below, None, None, controls.sabotage(bench, tolerance))
     if reference is not None:
         longest = max(run.steps, key=lambda step: step.length)
@@ -180,6 +203,8 @@ def _judged(
     defect = None
     if verdict.status == "affected":
         defect = _named(reference, run, answers, tolerance, found)
+        if answers.uncached.first is not None:  # a model that is wrong is so in every use
+            _try_workarounds(bench.case, plan, reference, tolerance, found)
     elif verdict.status == "ok":
         flaw = oracles.mischosen(run, answers, tolerance)
         if flaw is not None:

@@ -6,8 +6,10 @@ that fails to measure is an *error*, and a release that fails the check is a *fa
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,6 +81,7 @@ class MatrixPlugin:
             )
             raise pytest.UsageError(f"{self.import_failure.reason}: {self.import_failure.message}")
         self._protocol.write("environment", **describe_environment())
+        gc.freeze()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """One test for each case."""
@@ -94,7 +97,7 @@ class MatrixPlugin:
         case: Case = request.param
         self._protocol.write("start", case=case.id)
         try:
-            with time_limit(self._limit):
+            with time_limit(self._limit), imports_set_aside():
                 result = measure(case)
         except CaseTimeout:
             message = f"gave up after {self._limit:g} s"
@@ -116,6 +119,22 @@ class MatrixPlugin:
     def pytest_sessionfinish(self) -> None:
         """Close the protocol."""
         self._protocol.close()
+
+
+@contextmanager
+def imports_set_aside() -> Iterator[None]:
+    """Spare the garbage collector what was imported meanwhile, which stays for good.
+
+    With torch and a release in memory each full collection takes a tenth of a second, and some
+    of what is measured asks for several.
+    """
+    before = len(sys.modules)
+    try:
+        yield
+    finally:
+        if len(sys.modules) > before:
+            gc.collect()
+            gc.freeze()
 
 
 @contextmanager

@@ -1,10 +1,7 @@
 """Oracle R: the model itself, computed independently in float64.
 
 Written from the published descriptions, and from nothing in transformers: Phi-3's decoder
-(pre-norm, grouped-query attention, gated SiLU), and LongRoPE (Ding et al., 2024,
-arXiv:2402.13753) as Phi-3's model card and code publish it: inverse frequencies
-``1 / (factor_i * theta ** (2i / d))``, and cos and sin scaled by
-``sqrt(1 + ln(longest / O) / ln(O))`` where longest > O, else by 1.
+(pre-norm, grouped-query attention, gated SiLU), rotated as :mod:`checks.longrope` has it.
 
 The set of factors is an argument here, chosen by the caller for each position. That makes the
 same code the oracle and the source of every hypothesis about what went wrong: a token that was
@@ -20,60 +17,14 @@ from dataclasses import dataclass
 import torch
 
 from checks.errors import CheckError
+from checks.longrope import is_long, own_scalings, rotary_tables
 from checks.models import Shape
 
 _CHUNK = 512
 """Queries attended at a time, so that a long prefix doesn't need length x length numbers."""
 
-
-def inverse_frequencies(shape: Shape, long: bool) -> torch.Tensor:
-    """LongRoPE's inverse frequencies of one set, (rotated / 2,) float64."""
-    factors = torch.tensor(shape.long_factors if long else shape.short_factors, dtype=torch.float64)
-    exponents = torch.arange(0, shape.rotated, 2, dtype=torch.float64) / shape.rotated
-    return 1.0 / (factors * shape.theta**exponents)
-
-
-def attention_scaling(shape: Shape, long: bool) -> float:
-    """The factor on cos and sin."""
-    if shape.scalings is not None:
-        return shape.scalings[1] if long else shape.scalings[0]
-    if shape.longest <= shape.original:
-        return 1.0
-    return math.sqrt(1 + math.log(shape.longest / shape.original) / math.log(shape.original))
-
-
-def is_long(shape: Shape, mask: torch.Tensor) -> bool:
-    """Which set is right for a batch: long iff the largest real position + 1 exceeds O.
-
-    One set serves the whole batch, since the library computes the tables once for all rows.
-    """
-    return int(mask.sum(dim=1).max()) > shape.original
-
-
-def rotary_tables(
-    shape: Shape,
-    positions: torch.Tensor,
-    long: torch.Tensor,
-    scaling: float | torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cos and sin for each position under the set that it has.
-
-    Args:
-        positions: (rows, length) int64.
-        long: (rows, length) bool, the set of each position.
-        scaling: another factor on both than the set's own, for all positions or for each.
-
-    Returns:
-        Two tensors (rows, length, rotated) float64, the halves alike, as Phi-3 rotates them.
-    """
-    sets = torch.stack([inverse_frequencies(shape, False), inverse_frequencies(shape, True)])
-    if scaling is None:
-        own = [attention_scaling(shape, which) for which in (False, True)]
-        scaling = torch.tensor(own, dtype=torch.float64)[long.long()]
-    scale = torch.as_tensor(scaling, dtype=torch.float64).expand(long.shape)[..., None]
-    angles = positions.double()[..., None] * sets[long.long()]
-    angles = torch.cat([angles, angles], dim=-1)
-    return angles.cos() * scale, angles.sin() * scale
+_LARGEST = 2**22
+"""Attention weights computed at a time where many variants share a forward."""
 
 
 @dataclass(frozen=True)
@@ -220,15 +171,44 @@ class Reference:
         Returns:
             For each of *lengths*, (rows, vocabulary) float64.
         """
-        shape, length, first = self.shape, tokens.shape[1], min(lengths) - 1
-        positions = variant.positions
-        if positions is None:
-            positions = (mask.long().cumsum(dim=-1) - 1).clamp_min(0)
-        long = is_long(shape, mask) if variant.long is None else variant.long
-        if not isinstance(long, torch.Tensor):
-            long = torch.full_like(tokens, long, dtype=torch.bool)
-        cos, sin = rotary_tables(shape, positions, long, variant.scaling)
-        hidden = self._get("embed_tokens.weight")[tokens]
+        first = min(lengths) - 1
+        logits = self._forward(tokens, mask, [variant], first)[0]
+        return [logits[:, length - 1 - first] for length in lengths]
+
+    def logits_of(
+        self, tokens: torch.Tensor, mask: torch.Tensor, variants: Sequence[Variant]
+    ) -> torch.Tensor:
+        """Logits at the last position under each of many variants, which share forwards.
+
+        Returns:
+            (variants, rows, vocabulary) float64.
+        """
+        rows, length = tokens.shape
+        groups: dict[str | None, list[int]] = {}
+        for index, variant in enumerate(variants):
+            groups.setdefault(variant.attention, []).append(index)
+        together = max(1, _LARGEST // (rows * length * length * self.shape.heads))
+        result = torch.empty(
+            len(variants), rows, self.shape.vocabulary, dtype=torch.float64, device="cpu"
+        )
+        for members in groups.values():
+            for start in range(0, len(members), together):
+                chosen = members[start : start + together]
+                alike = [variants[index] for index in chosen]
+                result[chosen] = self._forward(tokens, mask, alike, length - 1)[:, :, -1]
+        return result
+
+    def _forward(
+        self, tokens: torch.Tensor, mask: torch.Tensor, variants: Sequence[Variant], first: int
+    ) -> torch.Tensor:
+        """Logits from column *first* on: (variants, rows, columns, vocabulary) float64.
+
+        The variants must have the same ``attention``.
+        """
+        shape, length, count = self.shape, tokens.shape[1], len(variants)
+        told = [_rotations(shape, mask, variant) for variant in variants]
+        cos, sin = rotary_tables(shape, *(torch.cat(parts) for parts in zip(*told)))
+        hidden = self._get("embed_tokens.weight")[tokens].repeat(count, 1, 1)
         for layer in range(shape.layers):
             prefix = f"layers.{layer}"
             normed = self._norm(f"{prefix}.input_layernorm", hidden)
@@ -240,7 +220,7 @@ class Reference:
             start = first if layer == shape.layers - 1 else 0
             mixed = torch.cat(
                 [
-                    self._attend(query[:, :, at : at + _CHUNK], key, value, mask, at, variant)
+                    self._attend(query[:, :, at : at + _CHUNK], key, value, mask, at, variants)
                     for at in range(start, length, _CHUNK)
                 ],
                 dim=1,
@@ -249,7 +229,7 @@ class Reference:
             normed = self._norm(f"{prefix}.post_attention_layernorm", hidden)
             hidden = hidden + self._feed_forward(prefix, normed)
         logits = self._linear("lm_head", self._norm("norm", hidden))
-        return [logits[:, wanted - 1 - first] for wanted in lengths]
+        return logits.unflatten(0, (count, tokens.shape[0]))
 
     def _attend(
         self,
@@ -258,36 +238,59 @@ class Reference:
         value: torch.Tensor,
         mask: torch.Tensor,
         start: int,
-        variant: Variant,
+        variants: Sequence[Variant],
     ) -> torch.Tensor:
         """Attention of the queries from column *start* on: (rows, queries, heads * head_size)."""
-        if variant.attention == "nothing":
+        if variants[0].attention == "nothing":
             return torch.zeros_like(query).transpose(1, 2).flatten(2)
-        if variant.attention == "everything alike":
+        if variants[0].attention == "everything alike":
             return value.mean(dim=2, keepdim=True).expand_as(query).transpose(1, 2).flatten(2)
-        if variant.causal and variant.only is None:  # what lies behind the last query is hidden
-            end = start + query.shape[2]
+        end = start + query.shape[2]
+        if all(variant.causal and variant.only is None for variant in variants):
+            # What lies behind the last query is hidden.
             key, value, mask = key[:, :, :end], value[:, :, :end], mask[:, :end]
         scores = query @ key.transpose(-1, -2) / math.sqrt(self.shape.head_size)
-        columns = torch.arange(key.shape[2])
-        here = torch.arange(start, start + query.shape[2])[:, None]
-        seen = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool)
-        window = self.shape.window if variant.window == -1 else variant.window
-        if variant.only is not None:
-            seen = seen & (columns >= variant.only[0]) & (columns < variant.only[1])
-        else:
-            if variant.causal:
-                seen = seen & (columns <= here)
-            if window is not None:
-                seen = seen & (columns > here - window)
-        seen = seen & ((columns >= variant.forget) | (here < variant.forget))
-        seen = seen[None].expand(mask.shape[0], -1, -1)
-        if variant.padding_hidden:
-            seen = seen & mask.bool()[:, None, :]
-        # A query under padding sees nothing; its result is never used, and must not be NaN.
-        seen = seen | (columns == here)
-        weights = scores.masked_fill(~seen[:, None], -math.inf).softmax(dim=-1)
+        seen = torch.cat([_seen(self.shape, mask, variant, start, end) for variant in variants])
+        weights = scores.masked_fill_(~seen[:, None], -math.inf).softmax(dim=-1)
         return (weights @ value).transpose(1, 2).flatten(2)
+
+
+def _rotations(
+    shape: Shape, mask: torch.Tensor, variant: Variant
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Position, set and scaling of every token as *variant* has them, (rows, length) each."""
+    positions, long, scaling = variant.positions, variant.long, variant.scaling
+    if positions is None:
+        positions = (mask.long().cumsum(dim=-1) - 1).clamp_min(0)
+    if long is None:
+        long = is_long(shape, mask)
+    if not isinstance(long, torch.Tensor):
+        long = torch.full_like(mask, long, dtype=torch.bool)
+    if scaling is None:
+        scaling = own_scalings(shape)[long.long()]
+    scaling = torch.as_tensor(scaling, dtype=torch.float64)
+    return positions, long, scaling.expand(long.shape)
+
+
+def _seen(shape: Shape, mask: torch.Tensor, variant: Variant, start: int, end: int) -> torch.Tensor:
+    """What the queries in columns *start* to *end* attend to: (rows, queries, keys) bool."""
+    columns, here = torch.arange(mask.shape[1]), torch.arange(start, end)[:, None]
+    seen = torch.ones(end - start, mask.shape[1], dtype=torch.bool)
+    window = shape.window if variant.window == -1 else variant.window
+    if variant.only is not None:
+        seen = seen & (columns >= variant.only[0]) & (columns < variant.only[1])
+    else:
+        if variant.causal:
+            seen = seen & (columns <= here)
+        if window is not None:
+            seen = seen & (columns > here - window)
+    if variant.forget:
+        seen = seen & ((columns >= variant.forget) | (here < variant.forget))
+    seen = seen[None].expand(mask.shape[0], -1, -1)
+    if variant.padding_hidden:
+        seen = seen & mask.bool()[:, None, :]
+    # A query under padding sees nothing; its result is never used, and must not be NaN.
+    return seen | (columns == here)
 
 
 def _rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:

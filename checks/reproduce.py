@@ -279,9 +279,9 @@ def script_for(case: Case) -> str:
     from checks import adapt
     from checks.compare import TOLERANCES
     from checks.errors import NotMeasured
+    from checks.longrope import attention_scaling
     from checks.measure import measure
     from checks.models import SPECS
-    from checks.reference import attention_scaling
     from checks.scenarios import registry
 
     spec = SPECS[case.model]

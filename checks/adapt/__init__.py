@@ -14,6 +14,7 @@ from checks.adapt.building import (
     build_model,
     config_arguments,
     load_classes,
+    model_of,
     rope_dictionary,
 )
 from checks.adapt.calling import (
@@ -52,6 +53,7 @@ __all__ = [
     "load_classes",
     "logits_after",
     "logits_processor",
+    "model_of",
     "require_option",
     "returned_cache",
     "rope_dictionary",

@@ -54,14 +54,8 @@ def config_in_rope_dict(bench: Bench) -> Run:
         )
     except Unsupported as refusal:
         return Run(notes=(f"refused: {refusal}"[:200],))
-    model = adapt.build_model(
-        bench.spec,
-        bench.shape,
-        bench.case.attention,
-        bench.case.device,
-        DTYPES[bench.case.dtype],
-        config=config,
-    )
+    case = bench.case
+    model = adapt.model_of(bench.spec, config, case.attention, case.device, DTYPES[case.dtype])
     inner = replace(bench, model=model)
     steps = []
     for length in (-1, 0, 1, 4):

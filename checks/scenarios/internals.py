@@ -10,8 +10,8 @@ import torch
 from checks import adapt
 from checks.bench import Bench, positions_of
 from checks.compare import TOLERANCES
+from checks.longrope import rotary_tables
 from checks.observation import Flaw, Recorder, Run, Step
-from checks.reference import rotary_tables
 from checks.scenarios.registry import scenario
 
 

@@ -94,8 +94,8 @@ def _draft(bench: Bench, seed: int) -> Any:
 def _not_greedy(bench: Bench, prompt: torch.Tensor, run: Run, name: str) -> tuple[Flaw, ...]:
     """Drafts may only make it faster: the text must be that of greedy search."""
     text = run.output.sequences.cpu()
-    for length in range(prompt.shape[1], text.shape[1]):
-        expected = bench.uncached(text[:, :length], torch.ones_like(text[:, :length]))
+    lengths = range(prompt.shape[1], text.shape[1])
+    for length, expected in zip(lengths, bench.uncached_through(text, lengths)):
         clear = float(margin(expected)) > 10 * TOLERANCES[bench.case.dtype].agree
         if clear and int(expected.argmax()) != int(text[0, length]):
             return (Flaw("unclassified", f"drafted by {name}: not greedy after {length} tokens"),)

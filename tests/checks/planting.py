@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from checks import adapt, reference
+from checks import adapt, longrope
 from checks.models import SPECS, TINY, Shape
 
 Change = Callable[[pytest.MonkeyPatch, Any], None]
@@ -62,7 +62,15 @@ def _change_forward(patch: pytest.MonkeyPatch, owner: Any, change: Callable[...,
         self.planted_total = total
         return change(self, lambda **given: original(self, **given), kwargs, crossing)
 
+    generates = owner.generate
+
+    @wraps(generates)
+    def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.planted_total = -1  # what an earlier generation did is no part of this one
+        return generates(self, *args, **kwargs)
+
     patch.setattr(owner, "forward", forward)
+    patch.setattr(owner, "generate", generate)
 
 
 def _at_crossing(changed: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
@@ -221,7 +229,7 @@ def _tables(
             long = choose(self, int(position_ids.max()) + 1, original)
             sets = torch.full(position_ids.shape, long, dtype=torch.bool)
             scale = None if scaling is None else scaling(shape)
-            tables = reference.rotary_tables(shape, position_ids.cpu(), sets, scale)
+            tables = longrope.rotary_tables(shape, position_ids.cpu(), sets, scale)
             return tuple(table.to(x.dtype) for table in tables)
 
         patch.setattr(rotary, "forward", forward)

@@ -179,3 +179,29 @@ def test_weights_are_the_same_for_the_same_name() -> None:
 def test_the_floor_is_read_from_what_a_release_says(said: str, floor: str | None) -> None:
     """In whatever words it says so."""
     assert environment.torch_floor([said]) == floor
+
+
+def test_a_difference_never_rests_on_a_forward_that_was_shared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a model isn't causal, its answer after a prefix is that of the prefix alone."""
+    from checks.bench import Bench
+    from checks.oracles import by_uncached
+
+    bench = Bench.build(Case("phi3", "decode-crossing", "eager"), TINY)
+    steps = bench.generate(bench.prompt(4), 4).steps
+    right = [bench.uncached(step.tokens, step.mask) for step in steps]
+    asked: list[list[int]] = []
+    original = Bench.uncached_at
+
+    def spoilt(
+        self: Bench, tokens: torch.Tensor, mask: torch.Tensor, lengths: list[int]
+    ) -> list[torch.Tensor]:
+        asked.append(list(lengths))
+        answers = original(self, tokens, mask, lengths)
+        return answers if len(lengths) == 1 else [answer + 1 for answer in answers]
+
+    monkeypatch.setattr(Bench, "uncached_at", spoilt)
+    answers = by_uncached(bench, steps, TOLERANCES["float32"])
+    assert asked == [[4, 5, 6, 7], [4], [5], [6], [7]]
+    assert all(torch.equal(seen, alone) for seen, alone in zip(answers, right, strict=True))

@@ -12,16 +12,10 @@ from checks.bench import Bench
 from checks.catalog import MODELS, Case
 from checks.compare import relative_error
 from checks.errors import Unsupported
+from checks.longrope import attention_scaling, inverse_frequencies, is_long, rotary_tables
 from checks.measure import measure
 from checks.models import TINY, Shape
-from checks.reference import (
-    Reference,
-    Variant,
-    attention_scaling,
-    inverse_frequencies,
-    is_long,
-    rotary_tables,
-)
+from checks.reference import Reference, Variant
 
 pytestmark = pytest.mark.filterwarnings("default")
 
