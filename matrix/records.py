@@ -103,6 +103,7 @@ class Evidence(
         distance: Relative error between the two.
         detail: What exactly the hypothesis says: ``only the last 1 of 9 tokens``.
         distances: The same for every hypothesis tried.
+        workarounds: What the same case showed under each workaround that was tried, by name.
         oracles: Which of U and R agree, in words.
         reading: What that combination means (CHECK.md, "Two oracles").
         controls: What the controls measured.
@@ -127,6 +128,7 @@ class Evidence(
     distance: float | None = None
     detail: str | None = None
     distances: dict[str, float | None] | None = None
+    workarounds: dict[str, Status] | None = None
     oracles: str | None = None
     reading: str | None = None
     controls: Controls | None = None
