@@ -11,6 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from checks.catalog import MODELS, SCENARIOS, Case, select_cases
+from checks.configuration import Configuration, read_configuration
+from checks.verdict import (
+    closing_lines,
+    configuration_lines,
+    environment_line,
+    measure_all,
+    misreading,
+    scenarios_for,
+)
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -32,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stopped:  # argparse has said why; called in process, this must return
         return OK if stopped.code in (0, None) else USAGE
     try:
+        given = _configuration(options)
         cases = _cases(options)
         if options.reproduce:
             from checks.reproduce import script_for
@@ -41,6 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"checks: {error}", file=sys.stderr)
         return USAGE
+    if options.config is not None and given is None:
+        print(f"NOT AFFECTED: {options.config} has no LongRoPE, so there is no crossing.")
+        return OK
     if options.list:
         for case in cases:
             print(case.id)
@@ -48,7 +61,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not cases:
         print("checks: no case is selected", file=sys.stderr)
         return USAGE
-    return _measure(cases, options)
+    return _tell(cases, options, given) if options.verdict else _measure(cases, options)
+
+
+def _configuration(options: argparse.Namespace) -> Configuration | None:
+    """What ``--config`` names, which also chooses the model and adds to the scenarios."""
+    if options.config is None:
+        return None
+    if not options.verdict:
+        raise ValueError("--config belongs to --verdict")
+    given = read_configuration(options.config)
+    if given is not None:
+        options.models = [given.model]
+        options.scenarios = scenarios_for(given, options.scenarios)
+    return given
+
+
+def _tell(cases: tuple[Case, ...], options: argparse.Namespace, given: Configuration | None) -> int:
+    from checks.environment import import_transformers
+
+    failure = import_transformers()
+    if failure is not None:
+        print(f"checks: {failure.reason}: {failure.message}", file=sys.stderr)
+        return UNDECIDED
+    print(environment_line())
+    for line in configuration_lines(given) if given is not None else ():
+        print(line)
+    misread = None if given is None else misreading(given)
+    results = measure_all(cases, options.time_limit)
+    for line in ("", *closing_lines(results, given, misread)):
+        print(line)
+    return AFFECTED if misread else _exit_status({result.status for result in results})
+
+
+def _exit_status(statuses: set[str]) -> int:
+    if "affected" in statuses:
+        return AFFECTED
+    return UNDECIDED if statuses & {"error", "inconclusive"} else OK
 
 
 def _measure(cases: tuple[Case, ...], options: argparse.Namespace) -> int:
@@ -79,12 +128,8 @@ def _measure(cases: tuple[Case, ...], options: argparse.Namespace) -> int:
         status = pytest.main(arguments, plugins=[plugin])
     if status == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
-    statuses = {result.status for result in plugin.results}
-    if "affected" in statuses:
-        return AFFECTED
-    if len(plugin.results) < len(cases) or statuses & {"error", "inconclusive"}:
-        return UNDECIDED
-    return OK
+    found = _exit_status({result.status for result in plugin.results})
+    return UNDECIDED if found == OK and len(plugin.results) < len(cases) else found
 
 
 @contextmanager
@@ -134,6 +179,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     parser.add_argument("--reproduce", metavar="CASE", help="print a script that shows this case")
+    parser.add_argument(
+        "--verdict",
+        action="store_true",
+        help="say whether this environment is affected, and what helps; needs no pytest",
+    )
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="PATH",
+        help="with --verdict: the config.json of your model, or its folder",
+    )
     return parser
 
 

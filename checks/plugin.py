@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +18,7 @@ import pytest
 
 from checks.catalog import Case, select_cases
 from checks.environment import describe_environment, import_transformers
-from checks.errors import CaseTimeout
+from checks.limits import measure_within
 from checks.result import Result
 
 DEFAULT_LIMIT = 300.0
@@ -92,16 +90,10 @@ class MatrixPlugin:
     @pytest.fixture
     def result(self, request: pytest.FixtureRequest) -> Result:
         """What the case showed."""
-        from checks.measure import measure
-
         case: Case = request.param
         self._protocol.write("start", case=case.id)
-        try:
-            with time_limit(self._limit), imports_set_aside():
-                result = measure(case)
-        except CaseTimeout:
-            message = f"gave up after {self._limit:g} s"
-            result = Result(case, "error", None, "timeout", {"message": message}, self._limit)
+        with imports_set_aside():
+            result = measure_within(case, self._limit)
         self.results.append(result)
         self._protocol.write(
             "result",
@@ -135,27 +127,3 @@ def imports_set_aside() -> Iterator[None]:
         if len(sys.modules) > before:
             gc.collect()
             gc.freeze()
-
-
-@contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise :class:`CaseTimeout` after *seconds*, where the platform can.
-
-    It interrupts Python, not a loop inside a library: against that the harness has its own limit
-    on the process.
-    """
-    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if not usable:
-        yield
-        return
-
-    def ring(*_: Any) -> None:
-        raise CaseTimeout
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

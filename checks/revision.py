@@ -12,7 +12,17 @@ from functools import cache
 from pathlib import Path
 
 _NOT_MEASURING = frozenset(
-    {"__init__.py", "__main__.py", "conftest.py", "plugin.py", "reproduce.py", "revision.py"}
+    {
+        "__init__.py",
+        "__main__.py",
+        "configuration.py",
+        "conftest.py",
+        "limits.py",
+        "plugin.py",
+        "reproduce.py",
+        "revision.py",
+        "verdict.py",
+    }
 )
 
 

@@ -127,3 +127,16 @@ def test_nothing_is_written_into_the_folder(tmp_path: Path) -> None:
     before = files()
     _run("--scenarios", "below-boundary", "--out", str(tmp_path / "out.jsonl"))
     assert files() == before
+
+
+def test_a_verdict_agrees_with_its_exit_status() -> None:
+    """On whatever release this is, and without pytest."""
+    done = _run("--verdict", "--scenarios", "decode-crossing", "--attention", "eager")
+    verdict = done.stdout.splitlines()[3].split()
+    if done.returncode == 0:
+        assert verdict[:2] == ["NOT", "AFFECTED"]
+    elif done.returncode == 1:
+        assert verdict[0] == "AFFECTED"
+        assert "Without another release" in done.stdout
+    else:
+        assert (done.returncode, verdict[:2]) == (3, ["NOT", "DECIDED:"])
