@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from matrix.records import Status
@@ -10,16 +11,20 @@ from reports.build_grid import grid_view
 from reports.condense import condense
 from reports.paths import model_page, slug
 from reports.picture import picture, style
+from reports.spans import ranges
 from reports.stories import Common, Story, common, stories
 from reports.verdicts import intervals
 from reports.view import (
     AdviceView,
+    HelpView,
     IntervalView,
     LegendView,
     ModelView,
     StoryView,
     UseView,
+    WayOutView,
 )
+from reports.ways_out import ways_out
 from reports.words import (
     DEFECT_MEANINGS,
     DEFECTS,
@@ -27,9 +32,11 @@ from reports.words import (
     SYMBOLS,
     count,
     enumerate_some,
+    join,
     model_title,
     scenario_title,
     stretch,
+    workaround_title,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
     from reports.answer import ModelAnswer
     from reports.findings import Findings
     from reports.verdicts import Interval
+    from reports.ways_out import WayOut
 
 MOST_STORIES: Final = 12
 """With more stories than that, a model is condensed on the first page."""
@@ -62,7 +70,7 @@ def model_view(
         full: Whether to tell every case, as a page of its own has room for.
         every_model: Whether its grid tells the verdicts of the other models too.
     """
-    records = tuple(record for record in findings.records if record.model == answer.model)
+    records = every = tuple(r for r in findings.records if r.model == answer.model)
     mine = tuple(i for i in findings.intervals if i.model == answer.model)
     told = stories(mine)
     condensed = len(told) > (MOST_STORIES_IN_FULL if full else MOST_STORIES)
@@ -79,7 +87,10 @@ def model_view(
         headline=answer.headline,
         sentence=" ".join(answer.sentences),
         tone=answer.tone,
-        advice=advice_view(advise(answer.model, findings.statements, findings.releases)),
+        advice=advice_view(
+            advise(answer.model, findings.statements, findings.releases),
+            ways_out(every, findings.releases),
+        ),
         stories=tuple(_story_view(story, findings.releases, shared) for story in told),
         shared=CONDENSED if condensed else _shared(shared),
         picture=picture(told, findings.releases, shared),
@@ -155,8 +166,8 @@ def _interval_view(interval: Interval, position: dict[str, int]) -> IntervalView
     )
 
 
-def advice_view(advice: Advice) -> AdviceView:
-    """What to pin, in sentences."""
+def advice_view(advice: Advice, out: Sequence[WayOut] = ()) -> AdviceView:
+    """What to pin, and what else helps, in sentences."""
     title = model_title(advice.model)
     choice = advice.choice
     if choice is None:
@@ -191,7 +202,19 @@ def advice_view(advice: Advice) -> AdviceView:
             )
             for use in advice.scenarios
         ),
+        ways_out=tuple(
+            WayOutView(what=workaround_title(name), help=tuple(map(_help_view, ways)))
+            for name, ways in groupby(out, key=lambda way: way.workaround)
+        ),
     )
+
+
+def _help_view(way: WayOut) -> HelpView:
+    return HelpView(ways=join(way.scenarios), right=_places(way.right), wrong=_places(way.wrong))
+
+
+def _places(found: Sequence[Sequence[str]]) -> str:
+    return join([place for run in found for place in ranges(run)]) or "none"
 
 
 def _look(choice: Choice | None) -> str:

@@ -21,6 +21,7 @@ from reports.words import (
     look,
     model_title,
     scenario_title,
+    workaround_title,
 )
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ def _facts(record: Record) -> tuple[Fact, ...]:
         ("Margin of the best token there", None if e.margin is None else number(e.margin)),
         ("Tokens fed + cached, forward by forward", e.trace),
         ("Fingerprint", _fingerprint(e)),
+        ("Workarounds tried", _workarounds(e)),
         ("Controls", None if e.controls is None else _controls(e.controls)),
         ("Attention that ran", e.attention_used),
         ("Seed", None if e.seed is None else str(e.seed)),
@@ -243,6 +245,15 @@ def _fingerprint(e: Evidence) -> str | None:
     if others:
         parts.append(", ".join(f"{name} {number(value)}" for name, value in others.items()))
     return "; others: ".join(parts)
+
+
+def _workarounds(e: Evidence) -> str | None:
+    if not e.workarounds:
+        return None
+    return "; ".join(
+        f"{workaround_title(name)}: {SYMBOLS[status]} {STATUSES[status]}"
+        for name, status in e.workarounds.items()
+    )
 
 
 def _controls(c: Controls) -> str:

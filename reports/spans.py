@@ -125,7 +125,7 @@ def sightings(records: Iterable[Record], releases: Sequence[str]) -> tuple[Sight
     for defect, scenario in sorted(seen, key=lambda item: scenario_key(item[1])):
         places = seen[defect, scenario]
         tested = [name for name in releases if decided.get((scenario, name))]
-        for run in _runs(tested, places):
+        for run in runs(tested, places):
             hit = set().union(*(places[name] for name in run))
             tried = set().union(*(decided[scenario, name] for name in run))
             ways[defect, run].append(scenario + _where(hit, tried))
@@ -160,7 +160,7 @@ def skips_a_minor(older: str, newer: str) -> bool:
     return b.major > a.major + 1 or b.minor > 0
 
 
-def _runs(tested: Sequence[str], hits: Iterable[str]) -> list[tuple[str, ...]]:
+def runs(tested: Sequence[str], hits: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     """Cut `tested` into the stretches whose every member is in `hits`."""
     wanted = set(hits)
     found: list[list[str]] = [[]]
@@ -169,7 +169,7 @@ def _runs(tested: Sequence[str], hits: Iterable[str]) -> list[tuple[str, ...]]:
             found[-1].append(name)
         elif found[-1]:
             found.append([])
-    return [tuple(run) for run in found if run]
+    return tuple(tuple(run) for run in found if run)
 
 
 def _where(hit: set[tuple[str, str]], tried: set[tuple[str, str]]) -> str:

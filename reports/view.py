@@ -83,6 +83,23 @@ class UseView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HelpView:
+    """Ways of use, and the releases in which a workaround helps or doesn't; ``none`` if none."""
+
+    ways: str
+    right: str
+    wrong: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayOutView:
+    """What can be done without another release, and where that was seen to help."""
+
+    what: str
+    help: tuple[HelpView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceView:
     """What to pin for one model.
 
@@ -93,6 +110,7 @@ class AdviceView:
         requirement: The line for requirements.txt; empty if there is none to give.
         notes: What to know about it.
         uses: The same for each way of use.
+        ways_out: What helps without another release.
     """
 
     model: str
@@ -101,6 +119,7 @@ class AdviceView:
     requirement: str
     notes: tuple[str, ...]
     uses: tuple[UseView, ...]
+    ways_out: tuple[WayOutView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,14 @@ SCENARIOS: Final = {
     "true-scale": "boundary of 4,096 as published",
 }
 
+WORKAROUNDS: Final = {
+    "second-call": (
+        "Generate up to O + 1 tokens, then call generate again on the whole text, without the"
+        " old cache"
+    ),
+    "no-cache": "generate(…, use_cache=False); slow, since every token reads the whole text",
+}
+
 SCENARIO_ORDER: Final = {name: index for index, name in enumerate(SCENARIOS)}
 MODEL_ORDER: Final = {name: index for index, name in enumerate(MODELS)}
 
@@ -166,6 +174,19 @@ def scenario_title(scenario: str) -> str:
 def scenario_key(scenario: str) -> tuple[int, str]:
     """Sort key: catalog order, unknown scenarios behind it by name."""
     return SCENARIO_ORDER.get(scenario, len(SCENARIO_ORDER)), scenario
+
+
+def workaround_title(workaround: str) -> str:
+    """``no-cache`` -> ``generate(…, use_cache=False); slow, …``."""
+    return WORKAROUNDS.get(workaround, workaround)
+
+
+def workaround_key(workaround: str) -> tuple[bool, int, str]:
+    """Sort key: the order of the catalog, unknown workarounds behind it by name."""
+    known = list(WORKAROUNDS)
+    if workaround in known:
+        return False, known.index(workaround), workaround
+    return True, 0, workaround
 
 
 def model_key(model: str) -> tuple[int, str]:
