@@ -105,13 +105,13 @@ def closing_lines(
         misread: what the release makes of the configuration, where that is wrong.
     """
     affected = [result for result in results if result.status == "affected"]
-    boundary = "O, original_max_position_embeddings" if given is None else f"{given.original:,}"
+    boundary = "original_max_position_embeddings" if given is None else f"{given.original:,} tokens"
     lines = [] if misread is None else [f"AFFECTED: {misread}."]
     if not affected:
         return lines or _not_affected(results, boundary)
     defects = ", ".join(dict.fromkeys(str(result.defect) for result in affected))
     lines += [
-        f"AFFECTED ({defects}): once a text grows past {boundary} tokens, this goes wrong here in:",
+        f"AFFECTED ({defects}): once a text grows past {boundary}, this goes wrong here in:",
         *(f"  {name}: {SCENARIOS[name].summary}" for name in _names(affected)),
     ]
     lines += _what_helps(affected)
@@ -129,7 +129,7 @@ def _not_affected(results: Sequence[Result], boundary: str) -> list[str]:
         return ["NOT DECIDED: nothing went wrong, and not every case gave an answer."]
     names = ", ".join(_names(right))
     return [
-        f"NOT AFFECTED in {names}: generation past {boundary} tokens agrees with the model.",
+        f"NOT AFFECTED in {names}: generation past {boundary} agrees with the model.",
         "Other ways of use: --scenarios all",
     ]
 

@@ -9,9 +9,11 @@ from matrix.records import Status
 from reports.grid import grid
 from reports.paths import axis_anchor, release_anchor, release_page, scenario_anchor
 from reports.picture import style
+from reports.statements import core_scenarios
 from reports.stories import ANY_CASE
 from reports.verdicts import Verdict
 from reports.view import CellView, ColumnView, GridView, RowView, VerdictView
+from reports.ways_out import helping
 from reports.words import (
     DEFECTS,
     STATUSES,
@@ -97,13 +99,20 @@ def grid_view(
             view = replace(view, brief="", detail="")
         said.setdefault(statement.release, []).append(view)
     samples = {r.release: r for r in (findings.records if every_model else records)}
+    core = core_scenarios(record.scenario for record in findings.records if record.model == model)
+    helps = helping(r for r in findings.records if r.model == model and r.scenario in core)
     shown = len(table.columns)
     if max_cells is not None:
         shown = min(shown, max(max_cells // max(len(samples), 1), 1))
     return GridView(
         columns=tuple(_column_view(column) for column in table.columns[:shown]),
         rows=tuple(
-            _row_view(sample, said.get(release, []), table.rows.get(release, ())[:shown], shown)
+            _row_view(
+                sample,
+                said.get(release, []),
+                table.rows.get(release, ())[:shown] or (None,) * shown,
+                helps.get(release),
+            )
             for release, sample in reversed(samples.items())
         ),
         verdicts=tuple(
@@ -117,7 +126,10 @@ def grid_view(
 
 
 def _row_view(
-    sample: Record, verdicts: Sequence[VerdictView], cells: Sequence[Cell], columns: int
+    sample: Record,
+    verdicts: Sequence[VerdictView],
+    cells: Sequence[Cell | None],
+    helps: tuple[str, ...] | None,
 ) -> RowView:
     release = sample.release
     return RowView(
@@ -127,7 +139,8 @@ def _row_view(
         date=_day(sample),
         commit=(sample.commit or "")[:9],
         verdicts=tuple(verdicts),
-        cells=tuple(_cell_view(release, cell) for cell in cells) or (_NOT_TESTED,) * columns,
+        cells=tuple(_cell_view(release, cell) for cell in cells),
+        helps=None if helps is None else " ".join(helps),
     )
 
 
@@ -150,8 +163,8 @@ def _column_view(column: Column) -> ColumnView:
     )
 
 
-def _cell_view(release: str, cell: Cell) -> CellView:
-    if cell.status is None:
+def _cell_view(release: str, cell: Cell | None) -> CellView:
+    if cell is None or cell.status is None:
         return _NOT_TESTED
     if cell.axis.attention == ANY_CASE:
         anchor = scenario_anchor(cell.axis.model, cell.axis.scenario)

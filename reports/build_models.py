@@ -52,7 +52,7 @@ MOST_STORIES: Final = 12
 """With more stories than that, a model is condensed on the first page."""
 MOST_STORIES_IN_FULL: Final = 200
 """With more stories than that, its own page condenses it too; results.csv has every case."""
-MOST_CELLS: Final = 1_400
+MOST_CELLS: Final = 1_000
 """How many cells of the grid the first page has room for."""
 CONDENSED: Final = "Each way of use is told by the worst of its cases."
 MOST_UNFOLDED: Final = 4
@@ -203,7 +203,7 @@ def advice_view(advice: Advice, out: Sequence[WayOut] = ()) -> AdviceView:
             for use in advice.scenarios
         ),
         ways_out=tuple(
-            WayOutView(what=workaround_title(name), help=tuple(map(_help_view, ways)))
+            WayOutView(code=name, what=workaround_title(name), help=tuple(map(_help_view, ways)))
             for name, ways in groupby(out, key=lambda way: way.workaround)
         ),
     )

@@ -95,6 +95,7 @@ class HelpView:
 class WayOutView:
     """What can be done without another release, and where that was seen to help."""
 
+    code: str
     what: str
     help: tuple[HelpView, ...]
 
@@ -153,7 +154,12 @@ class ColumnView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowView:
-    """A row of the grid: a release."""
+    """A row of the grid: a release.
+
+    Attributes:
+        helps: Codes of the workarounds that are right wherever its core goes wrong, separated by
+            blanks; None where none was tried.
+    """
 
     name: str
     anchor: str
@@ -162,6 +168,7 @@ class RowView:
     commit: str
     verdicts: tuple[VerdictView, ...]
     cells: tuple[CellView, ...]
+    helps: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,3 +70,35 @@ def ways_out(records: Iterable[Record], releases: Sequence[str]) -> tuple[WayOut
         for (name, right, wrong), scenarios in alike.items()
         if right or wrong
     )
+
+
+def helping(records: Iterable[Record]) -> dict[str, tuple[str, ...]]:
+    """For each release in which a workaround was tried, those that are right in every case of it.
+
+    Args:
+        records: The records to judge by, such as those of one model's core scenarios.
+
+    Returns:
+        Names of workarounds by release; no release in which none was tried.
+    """
+    found: defaultdict[str, defaultdict[str, set[Status]]]
+    found = defaultdict(lambda: defaultdict(set))
+    cases: defaultdict[str, int] = defaultdict(int)
+    asked: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for record in records:
+        tried = record.evidence.workarounds
+        if record.status is not Status.AFFECTED:
+            continue
+        cases[record.release] += 1
+        for name, status in (tried or {}).items():
+            found[record.release][name].add(status)
+            asked[record.release, name] += 1
+    return {
+        release: tuple(
+            name
+            for name in sorted(by_name, key=workaround_key)
+            # What was not tried in every case that goes wrong is not known to help.
+            if by_name[name] == {Status.OK} and asked[release, name] == cases[release]
+        )
+        for release, by_name in found.items()
+    }

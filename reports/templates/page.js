@@ -21,6 +21,17 @@
       })
       .join("; ") || "no statement";
 
+  // What helps on it without another release, where something was tried.
+  const helps = (row) => {
+    if (row.dataset.helps === undefined) return "";
+    const ways = row.dataset.helps
+      .split(" ")
+      .map((code) => document.querySelector(`[data-way="${CSS.escape(code)}"]`)?.textContent.trim())
+      .filter(Boolean);
+    if (!ways.length) return "Without another release: nothing that was tried helps in every core way of use. ";
+    return `Without another release, tried on it and right: ${ways.join("; or: ")}. `;
+  };
+
   // What the text names: a bare version, or the line for transformers in `pip freeze`.
   const wanted = (text) => {
     for (const line of text.split("\n")) {
@@ -79,7 +90,7 @@
       const link = document.createElement("a");
       link.href = row.querySelector("th a").getAttribute("href");
       link.textContent = "Evidence";
-      output.append(`transformers ${row.dataset.release}: ${said(row)}. `, link);
+      output.append(`transformers ${row.dataset.release}: ${said(row)}. ${helps(row)}`, link);
     };
     field.addEventListener("input", show);
     lookup.addEventListener("submit", (event) => {

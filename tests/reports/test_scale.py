@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from reports.__main__ import main
 from reports.build_models import MOST_CELLS
 from reports.site import render_site
 from reports.words import SCENARIOS
@@ -77,6 +78,18 @@ def test_the_first_page_stays_small(tmp_path: Path, *, alike: bool) -> None:
     assert len(first.grid.rows) == len(RELEASES)
     assert len(first.grid.rows) * len(first.grid.columns) <= MOST_CELLS
     assert (tmp_path / "report.md").stat().st_size < 2**20 // 4
+
+
+@pytest.mark.slow
+def test_the_first_page_of_the_ledger_stays_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is committed here is what is published."""
+    monkeypatch.setenv("MATRIX_WORK", str(tmp_path / "work"))
+    assert main(["--site", str(tmp_path / "site")]) == 0
+    content = (tmp_path / "site" / "index.html").read_bytes()
+    assert len(content) < 300_000
+    assert len(gzip.compress(content)) < 60_000
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from reports.advice import advise
 from reports.build_models import advice_view
 from reports.evidence import release_view
 from reports.statements import statements
-from reports.ways_out import WayOut, ways_out
+from reports.ways_out import WayOut, helping, ways_out
 from tests.reports.factory import RUN, main_branch, record
 
 if TYPE_CHECKING:
@@ -102,3 +102,17 @@ def test_a_release_s_page_tells_its_own() -> None:
     assert "call generate again" in facts["Workarounds tried"]
     assert "✓ ok" in facts["Workarounds tried"]
     assert "✕ affected" in facts["Workarounds tried"]
+
+
+def test_what_helps_a_release_helps_in_every_case_of_it() -> None:
+    """Neither one that stays wrong nor one where it was not tried may be passed over."""
+    records = [
+        tried("1.0", second_call="ok", no_cache="ok"),
+        tried("1.0", attention="sdpa", second_call="affected", no_cache="ok"),
+        tried("1.1", second_call="ok", no_cache="ok"),
+        tried("1.1", scenario="prompt-past-boundary", no_cache="ok"),
+        tried("1.2", second_call="affected"),
+        tried("1.3"),
+        record("1.4"),
+    ]
+    assert helping(records) == {"1.0": (NONE,), "1.1": (NONE,), "1.2": ()}

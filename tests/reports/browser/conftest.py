@@ -19,6 +19,7 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
+from matrix.records import Defect, Status
 from reports.site import render_site
 from tests.reports.factory import RUN, cases, history, main_branch
 
@@ -60,6 +61,22 @@ def records() -> list[Record]:
                 )
             )
             found.extend(history({name: "no_device"}, scenario=scenario, device="cuda"))
+    # In all the affected ones a second call helps; no cache does so in the first releases only.
+    found = [
+        msgspec.structs.replace(
+            r,
+            evidence=msgspec.structs.replace(
+                r.evidence,
+                workarounds={
+                    "second-call": Status.OK,
+                    "no-cache": Status.OK if r.defect is Defect.STALE_KEYS else Status.AFFECTED,
+                },
+            ),
+        )
+        if r.status is Status.AFFECTED
+        else r
+        for r in found
+    ]
     found.extend(main_branch("ok", scenario=scenario) for scenario in CORE)
     found.extend(history({"1.19.0": "crash", "2.19.0": "ok"}, model="phimoe"))
     return found

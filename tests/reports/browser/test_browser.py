@@ -87,6 +87,16 @@ class TestLookup:
         """`pip freeze`, a requirements file, `pip show`, a tag."""
         assert self.say(driver, site, text).startswith("transformers 2.0.0: ")
 
+    def test_what_helps_without_another_release(self, driver: Chrome, site: Path) -> None:
+        """Only what is right wherever that release goes wrong, and nothing where it doesn't."""
+        first = self.say(driver, site, "1.3.0")
+        assert "tried on it and right: Generate up to O + 1 tokens" in first
+        assert "; or: generate(…, use_cache=False)" in first
+        later = self.say(driver, site, "2.0.0")
+        assert "call generate again" in later
+        assert "use_cache" not in later
+        assert "Without another release" not in self.say(driver, site, "1.9.0")
+
     def test_a_commit_of_main(self, driver: Chrome, site: Path) -> None:
         """An installation from git is found by its commit."""
         text = "transformers @ git+https://github.com/huggingface/transformers@3758eba846aa"
