@@ -217,7 +217,7 @@ def _facts(record: Record) -> tuple[Fact, ...]:
         ("Margin of the best token there", None if e.margin is None else number(e.margin)),
         ("Tokens fed + cached, forward by forward", e.trace),
         ("Fingerprint", _fingerprint(e)),
-        ("Workarounds tried", _workarounds(e)),
+        ("Workarounds tried", workarounds_tried(e)),
         ("Controls", None if e.controls is None else _controls(e.controls)),
         ("Attention that ran", e.attention_used),
         ("Seed", None if e.seed is None else str(e.seed)),
@@ -247,7 +247,8 @@ def _fingerprint(e: Evidence) -> str | None:
     return "; others: ".join(parts)
 
 
-def _workarounds(e: Evidence) -> str | None:
+def workarounds_tried(e: Evidence) -> str | None:
+    """Each workaround and what the case showed under it; None where none was tried."""
     if not e.workarounds:
         return None
     return "; ".join(

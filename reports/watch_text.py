@@ -16,6 +16,7 @@ from matrix.history import axis_of
 from matrix.records import Source, short_torch
 from reports.cells import number
 from reports.escape import escape_markdown, markdown_code, markdown_fence, one_line
+from reports.evidence import workarounds_tried
 from reports.paths import axis_anchor, release_page
 from reports.watch_findings import Kind
 from reports.words import (
@@ -219,6 +220,8 @@ def _evidence(record: Record, links: Links) -> str:
             f"The hypothesis {markdown_code(evidence.hypothesis)} reproduces the observed logits"
             f" to {number(evidence.distance)}."
         )
+    if tried := workarounds_tried(evidence):
+        lines.append(f"Without another release, tried on it: {escape_markdown(tried)}.")
     return "\n\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from matrix.records import Evidence
+from matrix.records import Evidence, Status
 from reports import watch
 from reports.jobsummary import CUT, summary
 from reports.results import Counts, Results
@@ -275,6 +275,16 @@ def test_a_closed_issue_stays_closed() -> None:
     )
     assert decide([anew], [there(state=False)]) == ()
     assert decide([finding(recurs=True, new=False)], [there(state=False, text="Older")]) == ()
+
+
+def test_an_issue_tells_what_helps_without_another_release() -> None:
+    """Whoever comes by it may have to live with that release."""
+    evidence = Evidence(workarounds={"second-call": Status.OK, "no-cache": Status.AFFECTED})
+    now = [*history(GOOD), record("1.2.0", LOST, evidence=evidence)]
+    [one] = [f for f in find(results(history(GOOD)), results(now)) if f.new]
+    body = issue(one, LINKS).body
+    assert "Without another release, tried on it: Generate up to O" in body
+    assert "✕ affected" in body
 
 
 def test_the_end_of_a_finding_is_remarked_in_its_open_issue() -> None:
