@@ -56,15 +56,7 @@ def known_records(work: Work, reporter: Reporter) -> tuple[Record, ...]:
 def plan_command(options: Options, reporter: Reporter) -> None:
     """Make the plan and keep it for the sessions that follow."""
     work = work_folder()
-    environ = {**os.environ, **settings_here()}
-    where = places(environ)
-    world = World(
-        published=lambda project: published(project, where),
-        resolve_ref=resolve_ref,
-        devices=present_devices(),
-        now=now,
-        base=ROOT,
-    )
+    world = world_here(ROOT)
     with reporter.phase("resolving releases"):
         plan = make_plan(
             load_grid(grid_file()), options, world, known_records(work, reporter), check_revision()
@@ -76,6 +68,18 @@ def plan_command(options: Options, reporter: Reporter) -> None:
     if options.json:
         print(path.read_text(encoding="utf-8"))
     describe_plan(plan, reporter)
+
+
+def world_here(base: Path) -> World:
+    """The index, the repositories, the devices and the clock; relative paths start at `base`."""
+    where = places({**os.environ, **settings_here()})
+    return World(
+        published=lambda project: published(project, where),
+        resolve_ref=resolve_ref,
+        devices=present_devices(),
+        now=now,
+        base=base,
+    )
 
 
 def gather_command(folders: Sequence[Path], options: Options, reporter: Reporter) -> None:

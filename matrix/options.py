@@ -66,17 +66,16 @@ class Parser(argparse.ArgumentParser):
         raise OptionsError(f"{message}.", advice=f"See what there is: {self.prog} --help")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the common options on a parser."""
+def add_grid_options(
+    parser: argparse.ArgumentParser,
+) -> tuple[argparse._ArgumentGroup, argparse._ArgumentGroup]:
+    """Declare the options that choose cells and say how they run, whatever runs in them.
+
+    Returns:
+        The groups for more of the kind: what is run, and how.
+    """
     choose = parser.add_argument_group("what is run (default: matrix/grid.toml)")
     choose.add_argument("--releases", nargs="+", default=(), metavar="SPEC", help=f"each {FORMS}")
-    choose.add_argument(
-        "--scenarios", nargs="+", default=(), metavar="NAME", help="names, or core, or all"
-    )
-    choose.add_argument("--models", nargs="+", default=(), metavar="NAME")
-    choose.add_argument("--attention", nargs="+", default=(), metavar="NAME")
-    choose.add_argument("--devices", nargs="+", default=(), metavar="NAME")
-    choose.add_argument("--dtypes", nargs="+", default=(), metavar="NAME")
     choose.add_argument(
         "--runtimes",
         nargs="+",
@@ -90,8 +89,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="do not run the releases between two that differ",
     )
-    choose.add_argument("--shard", metavar="I/N", help="run only the I-th of N equal parts")
     how = parser.add_argument_group("how it is run")
+    how.add_argument(
+        "--isolated", action="store_true", help="a fresh interpreter for every cell (slower)"
+    )
+    how.add_argument(
+        "--workers", type=int, default=0, metavar="N", help="cells at a time (default: by machine)"
+    )
+    how.add_argument("--site", type=Path, metavar="DIR", help="where the report goes")
+    return choose, how
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the common options on a parser."""
+    choose, how = add_grid_options(parser)
+    choose.add_argument(
+        "--scenarios", nargs="+", default=(), metavar="NAME", help="names, or core, or all"
+    )
+    choose.add_argument("--models", nargs="+", default=(), metavar="NAME")
+    choose.add_argument("--attention", nargs="+", default=(), metavar="NAME")
+    choose.add_argument("--devices", nargs="+", default=(), metavar="NAME")
+    choose.add_argument("--dtypes", nargs="+", default=(), metavar="NAME")
+    choose.add_argument("--shard", metavar="I/N", help="run only the I-th of N equal parts")
     how.add_argument("--fresh", action="store_true", help="run also what the ledger knows")
     how.add_argument(
         "--locked",
@@ -99,15 +118,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="run recorded cells again, with exactly the packages of their records",
     )
     how.add_argument(
-        "--isolated", action="store_true", help="a fresh interpreter for every cell (slower)"
-    )
-    how.add_argument(
-        "--workers", type=int, default=0, metavar="N", help="cells at a time (default: by machine)"
-    )
-    how.add_argument(
         "--record", action="store_true", help="keep the results in reports/ledger/, to commit"
     )
-    how.add_argument("--site", type=Path, metavar="DIR", help="where the report goes")
     how.add_argument("--plan", type=Path, metavar="FILE", help="where the plan is written, or read")
     how.add_argument("--json", action="store_true", help="print the plan as JSON (plan only)")
 

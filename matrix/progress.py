@@ -104,14 +104,10 @@ class Reporter:
     def cell_done(self, name: str, records: Sequence[Record], seconds: float) -> None:
         """Count one cell, and say what it showed."""
         self._done += 1
-        counts = Counter(
-            f"{record.status}"
-            + (f" ({record.defect or record.reason})" if record.defect or record.reason else "")
-            for record in records
-        )
-        told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
         width = len(str(self._total))
-        line = f"[{self._done:>{width}}/{self._total}] {name}: {told}  {seconds:.1f} s"
+        line = (
+            f"[{self._done:>{width}}/{self._total}] {name}: {self.told(records)}  {seconds:.1f} s"
+        )
         if self._bar is not None and self._task is not None:
             colour = _COLOURS[worst(records)]
             self._bar.console.print(line, style=colour, markup=False)
@@ -122,6 +118,15 @@ class Reporter:
             rate = (time.monotonic() - self._started) / self._done
             line += f"  (about {rate * left:.0f} s to go)"
         self.say(line)
+
+    def told(self, records: Sequence[Record]) -> str:
+        """What the records of one cell say, in a few words."""
+        counts = Counter(
+            f"{record.status}"
+            + (f" ({record.defect or record.reason})" if record.defect or record.reason else "")
+            for record in records
+        )
+        return ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
 
 
 def worst(records: Sequence[Record]) -> Status:

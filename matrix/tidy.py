@@ -21,14 +21,15 @@ def tidy(record: Record, places: Mapping[str, str]) -> Record:
     evidence = record.evidence
     changed = msgspec.structs.replace(
         evidence,
-        message=_rename(evidence.message, places),
-        log=_rename(evidence.log, places),
-        notes=tuple(_rename(note, places) or "" for note in evidence.notes),
+        message=rename(evidence.message, places),
+        log=rename(evidence.log, places),
+        notes=tuple(rename(note, places) or "" for note in evidence.notes),
     )
     return record if changed == evidence else msgspec.structs.replace(record, evidence=changed)
 
 
-def _rename(text: str | None, places: Mapping[str, str]) -> str | None:
+def rename(text: str | None, places: Mapping[str, str]) -> str | None:
+    """`text` with the folders that are keys of `places` called by their values."""
     # The longest first: a folder may lie in another one.
     for folder in sorted(places, key=len, reverse=True):
         if text and len(folder) > 1:

@@ -27,7 +27,7 @@ def results_csv(records: Sequence[Record]) -> bytes:
     for name in table.columns:
         column = table[name]
         if not _is_number(column):
-            table[name] = column.map({text: _harmless(text) for text in column.dropna().unique()})
+            table[name] = column.map({text: harmless(text) for text in column.dropna().unique()})
     text = table.to_csv(index=False, lineterminator="\r\n")
     return text.encode()
 
@@ -36,6 +36,7 @@ def _is_number(column: pd.Series[Any]) -> bool:
     return column.dtype.kind in "fiu"
 
 
-def _harmless(value: str) -> str:
+def harmless(value: str) -> str:
+    """`value`, clean, and no formula for any spreadsheet."""
     text = clean(value)
     return f"'{text}" if text.startswith(_FORMULA) else text
