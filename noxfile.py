@@ -155,6 +155,13 @@ def bisect(session: nox.Session) -> None:
 
 
 @nox.session
+def own(session: nox.Session) -> None:
+    """Run a pytest test of your own on the grid: -- TEST ... [--releases SPEC ...]."""
+    where = ("--from", session.invoked_from)
+    run(session, "-m", "reports.own", *session.posargs, *where)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests."""
     run(session, "-m", "pytest", *session.posargs, group="tests")

@@ -53,6 +53,8 @@ class Bench:
         harness_commit: Commit of the harness.
         now: The clock.
         places: Folders of this machine -> what they are called in a record.
+        tests: Arguments of pytest, to run tests of the user's own instead of `checks`.
+        paths: Folders that those import from, behind the release.
     """
 
     runtime: Runtime
@@ -67,6 +69,8 @@ class Bench:
     harness_commit: str | None
     now: Callable[[], str]
     places: Mapping[str, str]
+    tests: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 class CellRunner:
@@ -194,13 +198,14 @@ class CellRunner:
         on_cpu = all(case.split("/")[3] == "cpu" for case in cases)
         return Job(
             cell=name,
-            paths=installed.paths,
+            paths=(*installed.paths, *self._bench.paths),
             cases=cases,
             out=str(self._bench.folder / f"{name}.jsonl"),
             log=str(self._bench.folder / f"{name}.log"),
             scratch=str(scratch),
             case_seconds=self._bench.limits.seconds_per_case,
             memory_mb=self._bench.limits.memory_per_cell_mb if on_cpu else None,
+            tests=self._bench.tests,
         )
 
     def _executor(self, executable: Path) -> Executor:
