@@ -100,8 +100,9 @@ def _defaults() -> argparse.Namespace:
 def _parser(prog: str) -> Parser:
     parser = Parser(
         prog=prog,
-        description="Run pytest tests of your own on many releases of transformers. Settings "
-        "of pytest and conftest.py are those of the tests' own project, without its addopts.",
+        description="Run pytest tests of your own on many releases of transformers; without "
+        "--releases on the newest patch of every minor. Settings of pytest and conftest.py are "
+        "those of the tests' own project, without its addopts.",
     )
     parser.add_argument(
         "tests", nargs="+", metavar="TEST", help="a file or a folder of tests, or file.py::name"

@@ -129,8 +129,6 @@ def _interval_row(interval: Interval) -> Row:
     notes = [interval.message or ""]
     if interval.undecided:
         notes.append(f"unknown in between: {', '.join(interval.undecided)}")
-    if interval.untested_between:
-        notes.append(f"{interval.untested_between} releases after {interval.after} not tested")
     return Row(interval.status, span, "; ".join(note for note in notes if note))
 
 
@@ -162,8 +160,13 @@ def sentences(result: OwnRun, runtime: str) -> tuple[str, ...]:
     for one in result.failing:
         if one.runtime == runtime:
             before, after = one.last_passed_before, one.first_passed_after
-            begins = f" ({before} passes)" if before else ", the first that was decided"
-            ends = f"the first to pass after it is {after}" if after else "none after it passes"
+            begins = ", the first that was decided"
+            if before:
+                begins = f" ({before} passes{_gap(result, runtime, one.first)})"
+            ends = "none after it passes"
+            if after:
+                gap = _gap(result, runtime, after)
+                ends = f"the first to pass after it is {after}{f' ({gap[2:]})' if gap else ''}"
             told.append(f"Fails from {one.first}{begins}; {ends}.")
     if not told:
         passed = statuses.count("passed")
@@ -172,6 +175,13 @@ def sentences(result: OwnRun, runtime: str) -> tuple[str, ...]:
     if unknown:
         told.append(f"Unknown on {unknown} of {len(statuses)}.")
     return tuple(told)
+
+
+def _gap(result: OwnRun, runtime: str, first: str) -> str:
+    """How many releases just before the interval that begins with `first` were not tried."""
+    starting = (one for one in result.intervals if (one.runtime, one.first) == (runtime, first))
+    count = next((one.untested_between for one in starting), 0)
+    return f", {count} between not tested" if count else ""
 
 
 def _runtimes(result: OwnRun) -> list[str]:

@@ -30,7 +30,7 @@ def test_the_sessions_are_those_of_the_contract() -> None:
         line.split()[:2] for line in nox("--list").stdout.splitlines() if line[:2] in ("* ", "- ")
     ]
     marks = {name: mark for mark, name in listed}
-    assert {"report", "bisect", "tests", "lint"} <= {
+    assert {"report", "bisect", "own", "tests", "lint"} <= {
         name for name, mark in marks.items() if mark == "-"
     }
     assert {"plan", "cells(3.11/2.13.0)", "matrix"} <= {

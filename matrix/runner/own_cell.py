@@ -146,11 +146,11 @@ class Watcher:
         if report.passed and report.when != "call":
             return
         outcome, reason = report.outcome, reason_of(report)
-        if outcome == "failed" and report.when != "call":
-            outcome = "error"
         if outcome == "failed" and reason.endswith("CaseTimeout"):
             outcome, reason = "error", f"gave up after {self._seconds:g} s"
             self._timed_out = True
+        elif outcome == "failed" and report.when != "call":
+            outcome = "error"
         if not self._now[0] or _RANK.index(outcome) > _RANK.index(self._now[0]):
             self._now = (outcome, reason)
 
