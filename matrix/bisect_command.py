@@ -238,6 +238,7 @@ def _bench(
         harness_commit=harness_commit(ROOT),
         now=now,
         places=work.places,
+        bytecode=work.bytecode,
     )
 
 

@@ -17,6 +17,7 @@ from matrix.environment import cell_environ
 from matrix.executors import FORK_IS_SAFE, Executor, ForkExecutor, FreshExecutor
 from matrix.layers import Installed, Installer, NotInstalled
 from matrix.outcomes import RecordMaker, read_outcome
+from matrix.plan import apart
 from matrix.records import Evidence, Provenance, Reason, Record, Status
 from matrix.runner.cell import Job
 from matrix.tidy import tidy
@@ -55,6 +56,7 @@ class Bench:
         places: Folders of this machine -> what they are called in a record.
         tests: Arguments of pytest, to run tests of the user's own instead of `checks`.
         paths: Folders that those import from, behind the release.
+        bytecode: Folder of the compiled modules that layers share; None to share none.
     """
 
     runtime: Runtime
@@ -71,6 +73,7 @@ class Bench:
     places: Mapping[str, str]
     tests: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    bytecode: Path | None = None
 
 
 class CellRunner:
@@ -105,7 +108,9 @@ class CellRunner:
             max_workers=self._bench.workers + INSTALLING_AHEAD, thread_name_prefix="cell"
         )
         try:
-            pending: set[Future[None]] = {pool.submit(self._run_cell, cell) for cell in cells}
+            pending: set[Future[None]] = {
+                pool.submit(self._run_cell, cell) for cell in apart(cells, self._bench.workers)
+            }
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
@@ -206,6 +211,8 @@ class CellRunner:
             case_seconds=self._bench.limits.seconds_per_case,
             memory_mb=self._bench.limits.memory_per_cell_mb if on_cpu else None,
             tests=self._bench.tests,
+            layer=next(iter(installed.paths), None),
+            bytecode=str(self._bench.bytecode) if self._bench.bytecode else None,
         )
 
     def _executor(self, executable: Path) -> Executor:

@@ -199,6 +199,7 @@ def prepare_bench(
         harness_commit=harness_commit(ROOT),
         now=now,
         places=work.places,
+        bytecode=work.bytecode,
     )
 
 

@@ -18,7 +18,7 @@ from matrix.records import Source
 from matrix.releases import Release
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from checks.catalog import Case
@@ -193,6 +193,17 @@ def shard(cells: Sequence[PlannedCell], index: int, count: int) -> tuple[Planned
         if number == index:
             mine.add(cell.name)
     return tuple(cell for cell in cells if cell.name in mine)
+
+
+def apart(cells: Sequence[PlannedCell], workers: int) -> Iterator[PlannedCell]:
+    """`cells` in an order in which neighbours are not run at the same time.
+
+    Neighbouring releases have most of their modules in common; what the one has compiled, the
+    other can use only if it comes later.
+    """
+    stretch = -(-len(cells) // workers)
+    for first in range(stretch):
+        yield from cells[first::stretch]
 
 
 def read_plan(path: Path) -> Plan:

@@ -48,6 +48,11 @@ class Work:
         """Layers on one runtime."""
         return self.root / "layers" / runtime_folder(runtime)
 
+    @property
+    def bytecode(self) -> Path:
+        """Compiled modules that layers share."""
+        return self.root / "bytecode"
+
     def run_folder(self, runtime: str) -> Path:
         """What the processes of this run write, for one runtime."""
         return self.plan.parent / runtime_folder(runtime)

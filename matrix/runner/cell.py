@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Optional
 
+from matrix.runner.bytecode import Bytecode
+
 
 @dataclass(frozen=True)
 class Job:
@@ -29,6 +31,8 @@ class Job:
         case_seconds: Longest that one case may take.
         memory_mb: Most memory that the process may have, in MiB; None for no limit.
         tests: Arguments of pytest, to run tests of the user's own instead of `checks`.
+        layer: The one of `paths` whose compiled modules are shared; None to share none.
+        bytecode: Folder of those.
     """
 
     cell: str
@@ -40,6 +44,8 @@ class Job:
     case_seconds: float
     memory_mb: Optional[int]  # noqa: UP045 (read by Python 3.9 at run time)
     tests: tuple[str, ...] = ()
+    layer: Optional[str] = None  # noqa: UP045
+    bytecode: Optional[str] = None  # noqa: UP045
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -65,6 +71,16 @@ def run(job: Job) -> None:
     os.chdir(job.scratch)
     # Behind the repository, which holds `checks`, so that no release can shadow it.
     sys.path[1:1] = job.paths
+    if job.layer is None or job.bytecode is None:
+        _measure(job)
+        return
+    shared = Bytecode(Path(job.bytecode))
+    shared.lend(Path(job.layer))
+    _measure(job)
+    shared.keep(Path(job.layer))
+
+
+def _measure(job: Job) -> None:
     importlib.invalidate_caches()
     if job.tests:
         importlib.import_module("matrix.runner.own_cell").measure(job)

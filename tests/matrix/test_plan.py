@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from matrix.errors import CorruptFileError
 from matrix.gather import gather
 from matrix.grid import Limits, Runtime
-from matrix.plan import Known, Plan, PlannedCell, plan_cells, read_plan, shard
+from matrix.plan import Known, Plan, PlannedCell, apart, plan_cells, read_plan, shard
 from matrix.records import Reason, Source, Status
 from matrix.releases import Release
 from tests.matrix.factory import CASE, REVISION, record, release
@@ -149,3 +149,14 @@ def test_a_plan_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match=r"plan\.json") as caught:
         read_plan(tmp_path / "plan.json")
     assert "nox -s plan" in caught.value.advice
+
+
+def test_neighbours_are_not_run_at_the_same_time() -> None:
+    """Each worker goes along a stretch of the releases of its own."""
+    cells = [
+        PlannedCell(release=release(f"{number}.0"), runtime="3.11/2.0", cases=())
+        for number in range(7)
+    ]
+    names = [cell.release.version[0] for cell in apart(cells, 2)]
+    assert names == ["0", "4", "1", "5", "2", "6", "3"]
+    assert list(apart([], 2)) == []
