@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from matrix.plan import Plan
     from matrix.records import Record
 
+LINE = 120
+"""Characters of a message in the line of a cell; the table and the files have more."""
+
 
 class OwnReporter(Reporter):
     """Says what the tests showed, in their words."""
@@ -45,7 +48,7 @@ class OwnReporter(Reporter):
 def told(record: Record) -> str:
     """``failed (test_a: AssertionError …)``."""
     reason = f"{record.reason}: " if record.reason else ""
-    message = shorten(record.evidence.message or "")
+    message = shorten(record.evidence.message or "", LINE)
     if record.status is Status.OK:
         return message or WORDS[record.status]
     return f"{WORDS[record.status]} ({reason}{message})"

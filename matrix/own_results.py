@@ -172,9 +172,9 @@ class _Line(msgspec.Struct, frozen=True):
     message: str
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, longest: int = LONGEST) -> str:
     """`text`, cut where it gets long."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def own_cell(record: Record, tests: Path, places: Mapping[str, str]) -> OwnCell:
