@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -68,15 +69,39 @@ class Run:
 
 def axis_of(record: Record) -> Axis:
     """The axis on which `record` is one point."""
+    return _axis(
+        record.model,
+        record.scenario,
+        record.attention,
+        record.device,
+        record.dtype,
+        record.python,
+        record.torch,
+        record.provenance.extras,
+    )
+
+
+@cache
+def _axis(
+    model: str,
+    scenario: str,
+    attention: str,
+    device: str,
+    dtype: str,
+    python: str,
+    torch: str,
+    extras: tuple[str, ...],
+) -> Axis:
+    """Remembered: thousands of records lie on a few hundred axes."""
     return Axis(
-        model=record.model,
-        scenario=record.scenario,
-        attention=record.attention,
-        device=record.device,
-        dtype=record.dtype,
-        python=short_python(record.python),
-        torch=short_torch(record.torch),
-        extras=record.provenance.extras,
+        model=model,
+        scenario=scenario,
+        attention=attention,
+        device=device,
+        dtype=dtype,
+        python=short_python(python),
+        torch=short_torch(torch),
+        extras=extras,
     )
 
 

@@ -7,6 +7,7 @@ comes in (`msgspec` does it); inside, they are frozen and typed.
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -224,8 +225,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def runtime(self) -> str:
         """Name of the runtime: ``3.11/2.13.0``, without patch of Python or build of torch."""
-        name = f"{short_python(self.python)}/{short_torch(self.torch)}"
-        return "+".join([name, *self.provenance.extras])
+        return _runtime_name(self.python, self.torch, self.provenance.extras)
 
     @property
     def release(self) -> str:
@@ -247,11 +247,19 @@ def require_coherence(status: Status, defect: Defect | None, reason: Reason | No
         raise ValueError(f"status {status} needs a `reason`")
 
 
+@cache
+def _runtime_name(python: str, torch: str, extras: tuple[str, ...]) -> str:
+    """Remembered: a report asks for the few names there are several times for each record."""
+    return "+".join([f"{short_python(python)}/{short_torch(torch)}", *extras])
+
+
+@cache
 def short_python(version: str) -> str:
     """``3.11.7`` -> ``3.11``: patches of Python share a runtime."""
     return ".".join(version.split(".")[:2])
 
 
+@cache
 def short_torch(version: str) -> str:
     """``2.13.0+cpu`` -> ``2.13.0``: builds of torch share a runtime."""
     return version.partition("+")[0]
