@@ -78,8 +78,7 @@ class FreshExecutor:
             _kill(process)
 
     def _run(self, job: Job) -> Ending:
-        if self._closed:
-            return Ending(ending="died", message="stopped")
+        self._refuse_if_closed()
         description = Path(job.out).with_suffix(".job.json")
         description.write_text(job.to_json(), encoding="utf-8")
         with Path(job.log).open("ab") as log:
@@ -100,10 +99,16 @@ class FreshExecutor:
             return Ending(ending="timeout", message=f"stopped after {self._seconds:.0f} s")
         finally:
             self._running.discard(process)
+        self._refuse_if_closed()
         if code == 0:
             return Ending(ending="done", message="")
         # A Python error ends with 1; anything else is an exit or a signal of the release's.
         return Ending(ending="failed" if code == 1 else "died", message=f"exit code {code}")
+
+    def _refuse_if_closed(self) -> None:
+        """Keep a cell that was stopped with the harness from looking like one that crashed."""
+        if self._closed:
+            raise RunnerError("The run was stopped.", advice="Run the same command again.")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

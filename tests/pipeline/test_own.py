@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,47 +194,48 @@ def test_the_terminal_and_the_file_say_the_same(harness: Harness, done: Done) ->
     assert not (harness.folder / "work" / "ledger").exists()
 
 
-def test_a_fresh_interpreter_gives_the_same_for_one_test_that_is_named(
-    harness: Harness, result: Any
-) -> None:
-    """With the name that pytest has for it."""
-    before = {cell["release"]: cell for cell in result["cells"]}["1.1.0"]
-    done = own(harness, "test_it.py::test_answer", "--releases", "1.1.0", "--isolated")
-    assert done.code == 0, done.output
-    cell = cells(harness)["1.1.0"]
-    assert (cell["process"], before["process"]) == ("fresh", "fork")
-    assert cell["message"] == before["message"]
-    assert cell["tests"] == before["tests"][:1]
+@pytest.fixture
+def patient(harness: Harness, result: Any) -> Harness:
+    """The same, with limits that nothing meets."""
+    harness.write_grid(package=PACKAGE, since="1.0.0")
+    return harness
 
 
-def test_a_test_that_is_not_there_is_told(harness: Harness, done: Done) -> None:
+def test_a_test_that_is_not_there_is_told(patient: Harness) -> None:
     """The harness could not work: not a table of unknowns."""
-    missing = own(harness, "test_it.py::test_nothing", "--releases", "1.0.0")
+    missing = own(patient, "test_it.py::test_nothing", "--releases", "1.0.0")
     assert missing.code == OptionsError.exit_code
     assert "pytest collects no test from test_it.py::test_nothing" in missing.output
     assert "Traceback" not in missing.output
 
 
-def test_an_interrupt_keeps_what_was_finished(harness: Harness, done: Done) -> None:
-    """In the files and on the terminal, with how much is left."""
+def test_an_interrupt_keeps_what_was_finished_and_fresh_interpreters_see_the_same(
+    patient: Harness, result: Any
+) -> None:
+    """In the files and on the terminal, with how much is left. One test, by pytest's name."""
+    options = ["--releases", "1.1.0", "1.1.1", "--isolated"]
     process = subprocess.Popen(
         [
             *(sys.executable, "-u", "-m", "reports.own"),
-            *words(harness, "test_it.py", ["--releases", "1.0.0", "1.1.1"]),
+            *words(patient, "test_it.py::test_answer", options),
         ],
         cwd=ROOT,
-        env=harness.environ(),
+        env=patient.environ(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     assert process.stdout is not None
     for line in process.stdout:
-        if "1.0.0 3.11/2.13.0: 2 passed" in line:
+        if "1.1.0 3.11/2.13.0: failed" in line:
             break
-    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, output
     assert "stopped: 1 cells were not run" in output
-    assert set(cells(harness)) == {"1.0.0"}
+    finished = cells(patient)
+    assert set(finished) == {"1.1.0"}
+    forked = next(cell for cell in result["cells"] if cell["release"] == "1.1.0")
+    assert (finished["1.1.0"]["process"], forked["process"]) == ("fresh", "fork")
+    assert finished["1.1.0"]["message"] == forked["message"]
+    assert finished["1.1.0"]["tests"] == forked["tests"][:1]
