@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_COMPILER_FAILED = "BackendCompilerFailed"  # torch's wrapper around an error of inductor
+
 
 class NotMeasured(Exception):  # noqa: N818 - it says what came of a case, not always an error
     """A case could not be measured for a reason that is known.
@@ -48,3 +50,18 @@ class CaseTimeout(BaseException):
 
     Not an :class:`Exception`, so that a release's own ``except Exception`` doesn't swallow it.
     """
+
+
+def from_compiler(error: BaseException) -> bool:
+    """Whether it was torch's compiler that failed, which neither a release nor the check has made.
+
+    Flex attention is compiled for the machine, and what torch cannot compile says nothing about
+    the release that asked for it.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        kind = type(seen)
+        if kind.__module__.startswith("torch._inductor") or kind.__name__ == _COMPILER_FAILED:
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False

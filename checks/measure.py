@@ -16,7 +16,7 @@ from checks.catalog import SCENARIOS, Case
 from checks.compare import TOLERANCES, Agreement, Tolerance
 from checks.controls import Controls
 from checks.diagnose import Diagnosis, diagnose
-from checks.errors import NotMeasured, NotRun, Unsupported
+from checks.errors import NotMeasured, NotRun, Unsupported, from_compiler
 from checks.judge import judge
 from checks.models import SEED
 from checks.observation import Run
@@ -39,7 +39,11 @@ def measure(case: Case) -> Result:
     except OUT_OF_MEMORY as error:
         result = Result(case, "error", None, "out_of_memory", {"message": describe(error)})
     except Exception as error:  # noqa: BLE001 - whatever it is, it costs this record only
-        result = Result(case, "error", None, "check_error", {"message": describe(error)})
+        if from_compiler(error):
+            message = f"torch cannot compile {case.attention} here: {describe(error)}"
+            result = Result(case, "unsupported", None, "no_backend", {"message": message})
+        else:
+            result = Result(case, "error", None, "check_error", {"message": describe(error)})
     return replace(result, seconds=round(time.perf_counter() - started, 3))
 
 
@@ -73,7 +77,9 @@ def _measure(case: Case) -> Result:
         run = plan.run(bench)
     except (NotMeasured, *OUT_OF_MEMORY):
         raise
-    except Exception as error:  # noqa: BLE001 - a release may break in any way
+    except Exception as error:
+        if from_compiler(error):
+            raise
         if plan.own_control:  # whether the crossing is to blame, only a control can tell
             below = _negative_control(case, plan, tolerance)
         return _crashed(bench, plan, reference, error, below, tolerance)
@@ -97,6 +103,8 @@ def _negative_control(case: Case, plan: registry.Plan, tolerance: Tolerance) -> 
     except (NotMeasured, *OUT_OF_MEMORY):
         raise
     except Exception as error:
+        if from_compiler(error):
+            raise
         # It fails even where nothing crosses. Where the release may lack what the scenario needs,
         # or its model can't even be called, it cannot do it; else the check doesn't understand it.
         if SCENARIOS[case.scenario].optional:

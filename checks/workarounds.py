@@ -16,7 +16,7 @@ from checks import oracles
 from checks.bench import Bench
 from checks.catalog import SCENARIOS, Case
 from checks.compare import Tolerance
-from checks.errors import NotMeasured
+from checks.errors import NotMeasured, from_compiler
 from checks.judge import judge
 from checks.observation import Run
 from checks.reference import Reference
@@ -94,8 +94,8 @@ def _status(
         answers = oracles.ask(bench, run, reference, tolerance)
     except NotMeasured as stopped:
         return stopped.status
-    except Exception:  # noqa: BLE001 - whatever a release does under it, it is no way out
-        return "error"
+    except Exception as error:  # noqa: BLE001 - whatever a release does under it, it is no way out
+        return "unsupported" if from_compiler(error) else "error"
     right = answers.reference
     status = judge(answers.uncached.agreement, None if right is None else right.agreement).status
     flawed = run.flaws or oracles.mischosen(run, answers, tolerance) is not None

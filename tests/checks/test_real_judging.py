@@ -205,3 +205,29 @@ def test_a_difference_never_rests_on_a_forward_that_was_shared(
     answers = by_uncached(bench, steps, TOLERANCES["float32"])
     assert asked == [[4, 5, 6, 7], [4], [5], [6], [7]]
     assert all(torch.equal(seen, alone) for seen, alone in zip(answers, right, strict=True))
+
+
+@pytest.mark.parametrize("crossing", [True, False])
+def test_what_torch_cannot_compile_says_nothing_about_a_release(
+    crossing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it shows at the crossing only, or in the control as well."""
+    from checks import adapt
+    from tests.checks.planting import original_of
+
+    class InductorError(RuntimeError):
+        """As torch's compiler raises it."""
+
+    InductorError.__module__ = "torch._inductor.exc"
+    owner = adapt.load_classes(SPECS["phi3"]).model
+    generate = owner.generate
+
+    def breaks(self: object, *args: object, **kwargs: object) -> object:
+        if crossing and original_of(self) != TINY.original:
+            return generate(self, *args, **kwargs)
+        raise RuntimeError("a release may wrap it") from InductorError("planted")
+
+    monkeypatch.setattr(owner, "generate", breaks)
+    result = measure(Case("phi3", "decode-crossing", "sdpa"))
+    assert (result.status, result.reason) == ("unsupported", "no_backend")
+    assert "torch cannot compile sdpa here" in result.evidence["message"]
