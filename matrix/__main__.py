@@ -18,7 +18,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matrix.bisect_command import bisect_command, parse_bisect_options
 from matrix.commands import cells_command, gather_command, plan_command
 from matrix.errors import INTERRUPTED, HarnessError, OptionsError
 from matrix.options import parse_options
@@ -56,6 +55,8 @@ def _dispatch(command: str, rest: list[str], reporter: Reporter) -> int:
         options = parse_options(rest[len(folders) :], prog=f"{prog} DIR …")
         gather_command([Path(folder) for folder in folders], options, reporter)
     elif command == "bisect":
+        from matrix.bisect_command import bisect_command, parse_bisect_options
+
         bisect_command(parse_bisect_options(rest, prog=prog), reporter)
     else:
         print(__doc__)

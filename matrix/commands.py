@@ -15,7 +15,6 @@ from matrix.devices import present_devices
 from matrix.errors import OptionsError
 from matrix.git import resolve_ref
 from matrix.grid import load_grid
-from matrix.index import places, published
 from matrix.index_settings import settings_here
 from matrix.layers import Layers
 from matrix.ledger import Ledger, release_key, write_atomically
@@ -72,6 +71,9 @@ def plan_command(options: Options, reporter: Reporter) -> None:
 
 def world_here(base: Path) -> World:
     """The index, the repositories, the devices and the clock; relative paths start at `base`."""
+    # Slow to import, and `cells` looks up nothing.
+    from matrix.index import places, published
+
     where = places({**os.environ, **settings_here()})
     return World(
         published=lambda project: published(project, where),
