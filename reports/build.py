@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 SUBJECT: Final = "LongRoPE crossing in transformers"
 
+MOST_CHANGES: Final = 40
+"""How many changes are told, the gravest; the feed has more of them."""
+
 FILES: Final = (
     (
         "results.json",
@@ -85,7 +88,8 @@ def build(
         models=tuple(
             model_view(one, findings, full=False, every_model=one is said[0]) for one in said
         ),
-        changes=news.changes,
+        changes=None if news.changes is None else news.changes[:MOST_CHANGES],
+        more_changes=max(len(news.changes or ()) - MOST_CHANGES, 0),
         since=news.since,
         runs=tuple(
             RunView(when=past.generated_at, href=past.report, summary=past.summary)

@@ -256,7 +256,8 @@ class View:
         coverage: Counts.
         glances: The counts and dates worth seeing at once.
         models: What is said of each model, the one of the bug report first.
-        changes: What is new since the run before; None if no run is known.
+        changes: What is new since the run before, the gravest first; None if no run is known.
+        more_changes: How many more there are.
         since: When that run was.
         runs: The runs that the site keeps.
         limits: What was not measured, and why.
@@ -281,6 +282,7 @@ class View:
     glances: tuple[Glance, ...]
     models: tuple[ModelView, ...]
     changes: tuple[Change, ...] | None
+    more_changes: int
     since: str
     runs: tuple[RunView, ...]
     limits: tuple[str, ...]

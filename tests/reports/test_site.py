@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from bs4 import BeautifulSoup
 
+from reports.build import MOST_CHANGES
 from reports.site import Answer, render_site
 from tests.reports.factory import RUN, history, provenance, record, some_records
 from tests.reports.pages import page
@@ -193,6 +194,19 @@ def test_earlier_runs_are_kept_and_linked(tmp_path: Path) -> None:
     (href,) = [h for h in hrefs if h.startswith("runs/")]
     assert (two / href).read_bytes() == (one / "report.md").read_bytes()
     assert href == "runs/2026-11-30t040506z/report.md"
+
+
+def test_of_very_many_changes_the_gravest_are_told(tmp_path: Path) -> None:
+    """A ledger that came at once must not make the first page long; the rest is counted."""
+    many = history({f"1.{number}.0": "ok" for number in range(MOST_CHANGES + 9)})
+    render_site([record("1.0.0", "prefix_lost")], RUN, tmp_path / "before")
+    later = msgspec.structs.replace(RUN, generated_at="2026-12-01T04:05:06Z")
+    answer = render_site(many, later, tmp_path / "site", previous=tmp_path / "before")
+    assert answer.view.changes is not None
+    assert (len(answer.view.changes), answer.view.more_changes) == (MOST_CHANGES, 9)
+    assert answer.view.changes[0].release == "1.0.0"
+    for name in ("index.html", "report.md"):
+        assert "And 9 more, of less weight" in (tmp_path / "site" / name).read_text("utf-8")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"schema_version":99}', b"\xff\xfe"])
