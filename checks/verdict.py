@@ -114,7 +114,10 @@ def closing_lines(
         f"AFFECTED ({defects}): once a text grows past {boundary}, this goes wrong here in:",
         *(f"  {name}: {SCENARIOS[name].summary}" for name in _names(affected)),
     ]
-    lines += _what_helps(affected)
+    helps = _what_helps(affected)
+    if helps and given is not None:
+        helps.append(f"  O is original_max_position_embeddings, {given.original:,} here.")
+    lines += helps
     lines.append(
         "`nox -s report` shows which releases are right. A script that shows a case upstream: "
         f"python -m checks --reproduce {affected[0].case.id}"

@@ -63,8 +63,8 @@ SCENARIOS: Final = {
 
 WORKAROUNDS: Final = {
     "second-call": (
-        "Generate up to O + 1 tokens, then call generate again on the whole text, without the"
-        " old cache"
+        "Generate up to O + 1 tokens (O is original_max_position_embeddings), then call generate"
+        " again on the whole text, without the old cache"
     ),
     "no-cache": "generate(…, use_cache=False); slow, since every token reads the whole text",
 }

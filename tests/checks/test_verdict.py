@@ -156,6 +156,7 @@ def test_an_affected_environment_is_told_what_helps() -> None:
     assert text.startswith("AFFECTED (prefix_lost): once a text grows past 4,096 tokens")
     assert "right in decode-crossing, inputs-embeds" in text
     assert "right in decode-crossing; not right in inputs-embeds" in text
+    assert "O is original_max_position_embeddings, 4,096 here." in text
     assert "--reproduce phi3/decode-crossing/sdpa/cpu/float32" in text
 
 
