@@ -5,6 +5,7 @@ The cases are measured in this very environment, and told to a person. Needs no 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from checks.catalog import SCENARIOS, WORKAROUNDS, Case
@@ -65,8 +66,6 @@ def misreading(given: Configuration) -> str | None:
 
 def _original_as_read(given: Configuration) -> int | None:
     """O as this release has it after loading the file; None where it doesn't tell."""
-    import json
-
     from checks.adapt import load_classes, rope_dictionary
     from checks.models import SPECS
 
@@ -92,7 +91,7 @@ def line_of(result: Result) -> str:
         words.append(result.reason)
     where = f"{result.case.model} {result.case.scenario} {result.case.attention}"
     error = result.evidence.get("error")
-    tail = "" if error is None else f"  error {error:g}" if isinstance(error, float) else ""
+    tail = f"  error {error:g}" if isinstance(error, float) else ""
     return f"{symbol} {where:<46} {': '.join(words)}{tail}"
 
 

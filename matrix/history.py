@@ -17,7 +17,7 @@ from packaging.version import Version
 from matrix.records import Source, short_python, short_torch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matrix.records import Defect, Record, Status
 
@@ -144,8 +144,14 @@ def histories(records: Iterable[Record]) -> dict[Axis, tuple[Record, ...]]:
     }
 
 
-def runs(history: Sequence[Record]) -> tuple[Run, ...]:
-    """Cut a history, in version order, where status or defect changes.
+def _outcome(record: Record) -> tuple[Status, Defect | None]:
+    return record.status, record.defect
+
+
+def runs(
+    history: Sequence[Record], outcome: Callable[[Record], object] = _outcome
+) -> tuple[Run, ...]:
+    """Cut a history, in version order, where the outcome changes: status or defect.
 
     Records that are not conclusive are stepped around: they belong to no run, and where one
     stands between two equal records it is named in the run's `unknown`.
@@ -156,7 +162,7 @@ def runs(history: Sequence[Record]) -> tuple[Run, ...]:
         if not record.status.conclusive:
             pending.append(record.transformers)
             continue
-        if groups and _outcome(groups[-1][0][-1]) == _outcome(record):
+        if groups and outcome(groups[-1][0][-1]) == outcome(record):
             groups[-1][0].append(record)
             groups[-1][1].extend(pending)
         else:
@@ -173,7 +179,3 @@ def runs(history: Sequence[Record]) -> tuple[Run, ...]:
         )
         for index, (members, unknown) in enumerate(groups)
     )
-
-
-def _outcome(record: Record) -> tuple[Status, Defect | None]:
-    return record.status, record.defect

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -44,45 +43,34 @@ def intervals(
         cells: The cells by (release, runtime).
         stable: Every stable release.
     """
+
+    def outcome(record: Record) -> tuple[object, ...]:
+        return record.status, cells[record.release, record.runtime].kind
+
     found: list[Interval] = []
     for history in histories(records).values():
-        groups = [
-            tuple(members)
-            for run in runs(history)
-            for _, members in groupby(run.records, key=lambda r: cells[r.release, r.runtime].kind)
-        ]
-        found += (_interval(index, groups, history, cells, stable) for index in range(len(groups)))
+        tried = {record.transformers for record in history}
+        untried = [Version(release) for release in stable if release not in tried]
+        for run in runs(history, outcome):
+            first = run.records[0]
+            failed = run.status is Status.AFFECTED
+            between = (
+                [one for one in untried if Version(run.after) < one < Version(run.first)]
+                if run.after
+                else []
+            )
+            found.append(
+                Interval(
+                    runtime=first.runtime,
+                    status=WORDS[run.status],
+                    message=cells[first.release, first.runtime].message if failed else None,
+                    first=run.first,
+                    last=run.last,
+                    tested=len(run.records),
+                    after=run.after,
+                    before=run.before,
+                    untested_between=len(between),
+                    undecided=run.unknown,
+                )
+            )
     return tuple(found)
-
-
-def _interval(
-    index: int,
-    groups: Sequence[tuple[Record, ...]],
-    history: Sequence[Record],
-    cells: Mapping[tuple[str, str], OwnCell],
-    stable: Sequence[str],
-) -> Interval:
-    members = groups[index]
-    first, last = members[0], members[-1]
-    after = groups[index - 1][-1].transformers if index else None
-    inside = history[history.index(first) : history.index(last)]
-    tried = {record.transformers for record in history}
-    between = [
-        one
-        for one in stable
-        if after and Version(after) < Version(one) < Version(first.transformers)
-    ]
-    return Interval(
-        runtime=first.runtime,
-        status=WORDS[first.status],
-        message=cells[first.release, first.runtime].message
-        if first.status is Status.AFFECTED
-        else None,
-        first=first.transformers,
-        last=last.transformers,
-        tested=len(members),
-        after=after,
-        before=groups[index + 1][0].transformers if index + 1 < len(groups) else None,
-        untested_between=len([one for one in between if one not in tried]),
-        undecided=tuple(one.transformers for one in inside if not one.status.conclusive),
-    )

@@ -9,11 +9,9 @@ from matrix.records import Status
 from reports.grid import grid
 from reports.paths import axis_anchor, release_anchor, release_page, scenario_anchor
 from reports.picture import style
-from reports.statements import core_scenarios
 from reports.stories import ANY_CASE
 from reports.verdicts import Verdict
 from reports.view import CellView, ColumnView, GridView, RowView, VerdictView
-from reports.ways_out import helping
 from reports.words import (
     DEFECTS,
     STATUSES,
@@ -28,7 +26,7 @@ from reports.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matrix.records import Record
     from reports.findings import Findings
@@ -77,6 +75,7 @@ def grid_view(
     records: Sequence[Record],
     findings: Findings,
     *,
+    helps: Mapping[str, tuple[str, ...]],
     every_model: bool,
     max_cells: int | None,
 ) -> GridView:
@@ -86,6 +85,7 @@ def grid_view(
         model: The model.
         records: Its records, or the condensed ones.
         findings: What the records say.
+        helps: Workarounds that help a release, where any was tried.
         every_model: Whether the rows tell the verdicts of the other models too, and have a row
             for every release.
         max_cells: How many cells there is room for; None for all.
@@ -99,8 +99,6 @@ def grid_view(
             view = replace(view, brief="", detail="")
         said.setdefault(statement.release, []).append(view)
     samples = {r.release: r for r in (findings.records if every_model else records)}
-    core = core_scenarios(record.scenario for record in findings.records if record.model == model)
-    helps = helping(r for r in findings.records if r.model == model and r.scenario in core)
     shown = len(table.columns)
     if max_cells is not None:
         shown = min(shown, max(max_cells // max(len(samples), 1), 1))

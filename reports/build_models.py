@@ -12,6 +12,7 @@ from reports.condense import condense
 from reports.paths import model_page, slug
 from reports.picture import picture, style
 from reports.spans import ranges
+from reports.statements import core_scenarios
 from reports.stories import Common, Story, common, stories
 from reports.verdicts import intervals
 from reports.view import (
@@ -24,7 +25,7 @@ from reports.view import (
     UseView,
     WayOutView,
 )
-from reports.ways_out import ways_out
+from reports.ways_out import helping, ways_out
 from reports.words import (
     DEFECT_MEANINGS,
     DEFECTS,
@@ -70,7 +71,9 @@ def model_view(
         full: Whether to tell every case, as a page of its own has room for.
         every_model: Whether its grid tells the verdicts of the other models too.
     """
-    records = every = tuple(r for r in findings.records if r.model == answer.model)
+    every = tuple(record for record in findings.records if record.model == answer.model)
+    core = core_scenarios(record.scenario for record in every)
+    records = every
     mine = tuple(i for i in findings.intervals if i.model == answer.model)
     told = stories(mine)
     condensed = len(told) > (MOST_STORIES_IN_FULL if full else MOST_STORIES)
@@ -99,6 +102,7 @@ def model_view(
             answer.model,
             records,
             findings,
+            helps=helping(record for record in every if record.scenario in core),
             every_model=every_model,
             max_cells=None if full else MOST_CELLS,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,24 +81,19 @@ def helping(records: Iterable[Record]) -> dict[str, tuple[str, ...]]:
     Returns:
         Names of workarounds by release; no release in which none was tried.
     """
-    found: defaultdict[str, defaultdict[str, set[Status]]]
-    found = defaultdict(lambda: defaultdict(set))
-    cases: defaultdict[str, int] = defaultdict(int)
-    asked: defaultdict[tuple[str, str], int] = defaultdict(int)
+    cases: Counter[str] = Counter()
+    right: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
-        tried = record.evidence.workarounds
-        if record.status is not Status.AFFECTED:
-            continue
-        cases[record.release] += 1
-        for name, status in (tried or {}).items():
-            found[record.release][name].add(status)
-            asked[record.release, name] += 1
+        if record.status is Status.AFFECTED:
+            cases[record.release] += 1
+            for name, status in (record.evidence.workarounds or {}).items():
+                right[record.release][name] += status is Status.OK
     return {
         release: tuple(
             name
             for name in sorted(by_name, key=workaround_key)
             # What was not tried in every case that goes wrong is not known to help.
-            if by_name[name] == {Status.OK} and asked[release, name] == cases[release]
+            if by_name[name] == cases[release]
         )
-        for release, by_name in found.items()
+        for release, by_name in right.items()
     }

@@ -70,6 +70,7 @@ WORKAROUNDS: Final = {
 }
 
 SCENARIO_ORDER: Final = {name: index for index, name in enumerate(SCENARIOS)}
+WORKAROUND_ORDER: Final = {name: index for index, name in enumerate(WORKAROUNDS)}
 MODEL_ORDER: Final = {name: index for index, name in enumerate(MODELS)}
 
 DEFECTS: Final = {
@@ -181,12 +182,9 @@ def workaround_title(workaround: str) -> str:
     return WORKAROUNDS.get(workaround, workaround)
 
 
-def workaround_key(workaround: str) -> tuple[bool, int, str]:
-    """Sort key: the order of the catalog, unknown workarounds behind it by name."""
-    known = list(WORKAROUNDS)
-    if workaround in known:
-        return False, known.index(workaround), workaround
-    return True, 0, workaround
+def workaround_key(workaround: str) -> tuple[int, str]:
+    """Sort key: catalog order, unknown workarounds behind it by name."""
+    return WORKAROUND_ORDER.get(workaround, len(WORKAROUND_ORDER)), workaround
 
 
 def model_key(model: str) -> tuple[int, str]:
